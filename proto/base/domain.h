@@ -128,4 +128,34 @@ struct Provenance {
   std::string host;
 };
 
+// One execution of a job: the pair is the fencing token.
+struct LeaseRef {
+  JobId job;
+  uint32_t attempt = 0;
+  friend auto operator<=>(const LeaseRef&, const LeaseRef&) = default;
+};
+
+// How far a running attempt has come.
+struct LeaseProgress {
+  LeaseRef lease;
+  uint64_t steps_run = 0;     // executed by this attempt
+  uint64_t steps_done = 0;    // position in the job, resumed steps included
+  uint64_t steps_total = 0;
+  bool checkpointed = false;  // it has published a partial checkpoint
+};
+
+// The end of an attempt as its worker tells it.
+struct Completion {
+  LeaseRef lease;
+  JobKey key;
+  std::string database_uuid;
+  AttemptOutcome outcome = AttemptOutcome::kDone;  // kDone or kFailed
+  Cause cause = Cause::kNone;                      // for kFailed
+  std::string message;                             // for kFailed
+  uint64_t steps_run = 0;
+  int64_t duration_us = 0;
+  StageResult result;  // for kDone
+  Provenance provenance;
+};
+
 }  // namespace iclsweep

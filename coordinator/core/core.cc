@@ -1,0 +1,397 @@
+#include "coordinator/core/core.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace iclsweep {
+
+Effects Core::Apply(const Event& event, int64_t now_us) {
+  Effects effects;
+  std::visit([&](const auto& e) { On(e, now_us, &effects); }, event);
+  ServePolls(now_us, &effects);
+  return effects;
+}
+
+Core::Job* Core::Find(JobId id) {
+  if (id.value <= 0 || static_cast<size_t>(id.value) >= jobs_.size()) return nullptr;
+  Job* job = &jobs_[static_cast<size_t>(id.value)];
+  return job->known ? job : nullptr;
+}
+
+const Core::Job* Core::Find(JobId id) const { return const_cast<Core*>(this)->Find(id); }
+
+bool Core::Knows(JobId job) const { return Find(job) != nullptr; }
+
+JobState Core::StateOf(JobId job) const {
+  const Job* found = Find(job);
+  return found == nullptr ? JobState::kBlocked : found->state;
+}
+
+uint64_t Core::ready_jobs() const {
+  uint64_t count = 0;
+  for (const auto& stage : ready_) count += stage.size();
+  return count;
+}
+
+int64_t Core::NextDeadline() const {
+  int64_t next = deadlines_.empty() ? std::numeric_limits<int64_t>::max() : deadlines_.begin()->first;
+  for (const Poll& poll : polls_) next = std::min(next, poll.until_us);
+  return next;
+}
+
+// ---- jobs ---------------------------------------------------------------------------------------------------------
+
+void Core::SetState(JobId id, Job* job, JobState state, Effects* out) {
+  if (job->state == JobState::kReady) ready_[static_cast<size_t>(job->stage)].erase(id);
+  job->state = state;
+  if (state == JobState::kReady) ready_[static_cast<size_t>(job->stage)].insert(id);
+  out->job_states.push_back({id, state});
+}
+
+void Core::On(const JobsAdded& event, int64_t /*now_us*/, Effects* out) {
+  for (const NewJob& added : event.jobs) AddJob(added, out);
+}
+
+void Core::AddJob(const NewJob& added, Effects* out) {
+  if (Job* known = Find(added.id)) {
+    known->max_attempts = std::max(known->max_attempts, added.max_attempts);
+    return;
+  }
+  if (static_cast<size_t>(added.id.value) >= jobs_.size()) jobs_.resize(static_cast<size_t>(added.id.value) + 1);
+  Job job;
+  job.known = true;
+  job.stage = added.stage;
+  job.last_attempt = added.last_attempt;
+  job.max_attempts = added.max_attempts;
+  bool upstream_failed = false;
+  for (const JobId parent_id : added.depends_on) {
+    Job* parent = Find(parent_id);
+    if (parent == nullptr) continue;
+    if (parent->state != JobState::kDone) ++job.missing;
+    upstream_failed |= parent->state == JobState::kFailed || parent->state == JobState::kUpstreamFailed;
+    parent->dependents.push_back(added.id);
+  }
+  Job* placed = &jobs_[static_cast<size_t>(added.id.value)];
+  *placed = std::move(job);
+  if (IsTerminal(added.stored_state)) {
+    placed->state = added.stored_state;
+    return;
+  }
+  if (upstream_failed) {
+    SetState(added.id, placed, JobState::kUpstreamFailed, out);
+  } else {
+    SetState(added.id, placed, placed->missing == 0 ? JobState::kReady : JobState::kBlocked, out);
+  }
+}
+
+void Core::CommitDone(JobId id, Job* job, Effects* out) {
+  SetState(id, job, JobState::kDone, out);
+  for (const JobId child_id : job->dependents) {
+    Job* child = Find(child_id);
+    if (--child->missing == 0 && child->state == JobState::kBlocked) SetState(child_id, child, JobState::kReady, out);
+  }
+}
+
+void Core::Fail(JobId id, Job* job, Effects* out) {
+  SetState(id, job, JobState::kFailed, out);
+  std::vector<JobId> below = job->dependents;
+  while (!below.empty()) {
+    const JobId child_id = below.back();
+    below.pop_back();
+    Job* child = Find(child_id);
+    if (IsTerminal(child->state)) continue;
+    SetState(child_id, child, JobState::kUpstreamFailed, out);
+    below.insert(below.end(), child->dependents.begin(), child->dependents.end());
+  }
+}
+
+void Core::TakeFromHolder(JobId id, Job* job) {
+  deadlines_.erase({job->deadline_us, id});
+  const auto holder = workers_.find(job->holder);
+  if (holder != workers_.end()) holder->second.held.erase(id);
+  job->holder = WorkerId{};
+}
+
+void Core::EndWithoutResult(JobId id, Job* job, AttemptFinished end, Effects* out) {
+  TakeFromHolder(id, job);
+  end.lease = {id, job->last_attempt};
+  end.steps_run = std::max(end.steps_run, job->steps_run);
+  end.checkpointed = job->checkpointed;
+  const bool again = job->spent.Charge(end.cause, job->max_attempts);
+  out->attempts_finished.push_back(std::move(end));
+  if (again) {
+    SetState(id, job, JobState::kReady, out);
+  } else {
+    Fail(id, job, out);
+  }
+}
+
+// ---- workers ------------------------------------------------------------------------------------------------------
+
+void Core::Retire(WorkerId worker, const WorkerRegistered& event, Effects* out) {
+  const auto found = workers_.find(worker);
+  if (found == workers_.end()) return;
+  const std::set<JobId> held = found->second.held;
+  for (const JobId id : held) {
+    Job* job = Find(id);
+    const LeaseRef lease{id, job->last_attempt};
+    const auto still = std::find_if(event.held.begin(), event.held.end(),
+                                    [&](const LeaseProgress& progress) { return progress.lease == lease; });
+    if (still != event.held.end()) continue;
+    AttemptFinished end;
+    end.outcome = AttemptOutcome::kReleased;
+    end.cause = Cause::kUndelivered;
+    if (event.predecessor.lease == lease) {
+      end.cause = event.predecessor_cause;
+      end.message = event.predecessor_message;
+      end.log = event.predecessor_log;
+      end.steps_run = event.predecessor.steps_run;
+      if (end.cause != Cause::kPreempted) end.outcome = AttemptOutcome::kFailed;
+      if (event.predecessor.checkpointed && !job->checkpointed) {
+        job->checkpointed = true;
+        job->spent.Checkpointed();
+      }
+    }
+    EndWithoutResult(id, job, std::move(end), out);
+  }
+  for (const Poll& poll : polls_) {
+    if (poll.worker == worker) AnswerEmpty(poll, /*unknown_worker=*/true, out);
+  }
+  std::erase_if(polls_, [worker](const Poll& poll) { return poll.worker == worker; });
+}
+
+void Core::On(const WorkerRegistered& event, int64_t now_us, Effects* out) {
+  std::set<JobId> kept;
+  const auto previous = worker_of_slot_.find(event.slot);
+  if (previous != worker_of_slot_.end()) {
+    const WorkerId old = previous->second;
+    Retire(old, event, out);
+    if (const auto found = workers_.find(old); found != workers_.end()) kept = found->second.held;
+    workers_.erase(old);
+  }
+  Worker& worker = workers_[event.worker];
+  worker.slot = event.slot;
+  worker.stages = event.stages;
+  worker.held = kept;
+  worker_of_slot_[event.slot] = event.worker;
+  for (const JobId id : kept) Find(id)->holder = event.worker;
+  for (const LeaseProgress& progress : event.held) {
+    if (!Renew(event.worker, progress, now_us)) out->revoked.push_back(progress.lease);
+  }
+}
+
+bool Core::Renew(WorkerId worker, const LeaseProgress& progress, int64_t now_us) {
+  Job* job = Find(progress.lease.job);
+  if (job == nullptr || job->state != JobState::kLeased || job->holder != worker ||
+      job->last_attempt != progress.lease.attempt) {
+    return false;
+  }
+  deadlines_.erase({job->deadline_us, progress.lease.job});
+  job->deadline_us = now_us + options_.lease_us;
+  deadlines_.insert({job->deadline_us, progress.lease.job});
+  job->confirmed = true;
+  job->steps_run = std::max(job->steps_run, progress.steps_run);
+  if (progress.checkpointed && !job->checkpointed) {
+    job->checkpointed = true;
+    job->spent.Checkpointed();
+  }
+  return true;
+}
+
+void Core::On(const Synced& event, int64_t now_us, Effects* out) {
+  if (!workers_.contains(event.worker)) {
+    out->unknown_worker = true;
+    return;
+  }
+  for (const LeaseProgress& progress : event.held) {
+    if (!Renew(event.worker, progress, now_us)) out->revoked.push_back(progress.lease);
+  }
+}
+
+void Core::On(const Completed& event, int64_t /*now_us*/, Effects* out) {
+  const JobId id = event.lease.job;
+  Job* job = Find(id);
+  out->unknown_worker = !workers_.contains(event.worker);
+  if (job == nullptr || event.lease.attempt != job->last_attempt) return;  // stale
+  if (IsTerminal(job->state)) {
+    if (job->state == JobState::kDone) out->verdict = Verdict::kAlreadyCommitted;
+    return;
+  }
+  out->verdict = Verdict::kCommitted;
+  AttemptFinished end;
+  end.lease = event.lease;
+  end.outcome = event.outcome;
+  end.cause = event.cause;
+  end.message = event.message;
+  end.steps_run = event.steps_run;
+  end.duration_us = event.duration_us;
+  if (event.outcome == AttemptOutcome::kDone) {
+    // Also after the lease ran out, as long as nobody else was given the job.
+    if (job->state == JobState::kLeased) TakeFromHolder(id, job);
+    out->attempts_finished.push_back(std::move(end));
+    CommitDone(id, job, out);
+  } else if (job->state == JobState::kLeased) {
+    EndWithoutResult(id, job, std::move(end), out);
+  } else {
+    out->verdict = Verdict::kStale;  // the failure of a lease that is over was charged already
+  }
+}
+
+void Core::On(const Released& event, int64_t /*now_us*/, Effects* out) {
+  Job* job = Find(event.lease.job);
+  if (job == nullptr || job->state != JobState::kLeased || job->last_attempt != event.lease.attempt ||
+      job->holder != event.worker) {
+    return;
+  }
+  AttemptFinished end;
+  end.outcome = AttemptOutcome::kReleased;
+  end.cause = event.cause;
+  end.steps_run = event.steps_run;
+  EndWithoutResult(event.lease.job, job, std::move(end), out);
+}
+
+// ---- leases -------------------------------------------------------------------------------------------------------
+
+void Core::AnswerEmpty(const Poll& poll, bool unknown_worker, Effects* out) {
+  out->answers.push_back({poll.worker, poll.request, {}, unknown_worker});
+}
+
+void Core::On(const LeaseRequested& event, int64_t now_us, Effects* out) {
+  const Poll poll{event.worker, event.request, event.max_jobs, event.wait_until_us};
+  const auto worker = workers_.find(event.worker);
+  if (worker == workers_.end()) {
+    AnswerEmpty(poll, /*unknown_worker=*/true, out);
+    return;
+  }
+  if (!event.request.empty() && worker->second.last_request == event.request) {
+    out->answers.push_back({event.worker, event.request, worker->second.last_leases, false});
+    return;
+  }
+  for (const Poll& parked : polls_) {
+    if (parked.worker == event.worker) AnswerEmpty(parked, false, out);  // its caller has moved on
+  }
+  std::erase_if(polls_, [&](const Poll& parked) { return parked.worker == event.worker; });
+  if (event.wait_until_us <= now_us && !NextReady(worker->second.stages)) {
+    AnswerEmpty(poll, false, out);
+    return;
+  }
+  polls_.push_back(poll);
+}
+
+void Core::On(const LeaseAbandoned& event, int64_t /*now_us*/, Effects* out) {
+  for (const Poll& poll : polls_) {
+    if (poll.worker == event.worker && poll.request == event.request) AnswerEmpty(poll, false, out);
+  }
+  std::erase_if(polls_, [&](const Poll& poll) { return poll.worker == event.worker && poll.request == event.request; });
+}
+
+JobId Core::NextReady(uint32_t stages) const {
+  JobId best;
+  for (size_t stage = 0; stage < ready_.size(); ++stage) {
+    if ((stages & (1U << stage)) == 0 || ready_[stage].empty()) continue;
+    const JobId first = *ready_[stage].begin();
+    if (!best || first < best) best = first;
+  }
+  return best;
+}
+
+void Core::Grant(const Poll& poll, int64_t now_us, Effects* out) {
+  Worker& worker = workers_.at(poll.worker);
+  LeaseAnswered answer{poll.worker, poll.request, {}, false};
+  while (answer.leases.size() < std::max(poll.max_jobs, 1U)) {
+    const JobId id = NextReady(worker.stages);
+    if (!id) break;
+    Job* job = Find(id);
+    SetState(id, job, JobState::kLeased, out);
+    ++job->last_attempt;
+    job->holder = poll.worker;
+    job->deadline_us = now_us + options_.lease_us;
+    job->confirmed = false;
+    job->steps_run = 0;
+    job->checkpointed = false;
+    deadlines_.insert({job->deadline_us, id});
+    worker.held.insert(id);
+    out->attempts_started.push_back({{id, job->last_attempt}, poll.worker});
+    answer.leases.push_back({id, job->last_attempt});
+  }
+  worker.last_request = poll.request;
+  worker.last_leases = answer.leases;
+  out->answers.push_back(std::move(answer));
+}
+
+void Core::ServePolls(int64_t now_us, Effects* out) {
+  for (auto poll = polls_.begin(); poll != polls_.end() && ready_jobs() > 0;) {
+    if (NextReady(workers_.at(poll->worker).stages)) {
+      Grant(*poll, now_us, out);
+      poll = polls_.erase(poll);
+    } else {
+      ++poll;
+    }
+  }
+}
+
+void Core::On(const Tick& /*event*/, int64_t now_us, Effects* out) {
+  while (!deadlines_.empty() && deadlines_.begin()->first <= now_us) {
+    const JobId id = deadlines_.begin()->second;
+    Job* job = Find(id);
+    AttemptFinished end;
+    end.cause = job->confirmed ? Cause::kLost : Cause::kUndelivered;
+    end.outcome = job->confirmed ? AttemptOutcome::kFailed : AttemptOutcome::kReleased;
+    end.message = job->confirmed ? "the lease ran out: no heartbeat" : "no heartbeat ever named this lease";
+    EndWithoutResult(id, job, std::move(end), out);
+  }
+  for (const Poll& poll : polls_) {
+    if (poll.until_us <= now_us) AnswerEmpty(poll, false, out);
+  }
+  std::erase_if(polls_, [now_us](const Poll& poll) { return poll.until_us <= now_us; });
+}
+
+// ---- restart and inspection ---------------------------------------------------------------------------------------
+
+void Core::RestoreLease(LeaseRef lease, WorkerId worker_id, const std::string& slot, int64_t now_us) {
+  Job* job = Find(lease.job);
+  if (job == nullptr || job->state != JobState::kReady || job->last_attempt != lease.attempt) return;
+  Effects unwritten;  // the row says leased already
+  SetState(lease.job, job, JobState::kLeased, &unwritten);
+  job->holder = worker_id;
+  job->deadline_us = now_us + options_.lease_us;
+  job->confirmed = true;
+  deadlines_.insert({job->deadline_us, lease.job});
+  Worker& worker = workers_[worker_id];
+  worker.slot = slot;
+  worker.held.insert(lease.job);
+  worker_of_slot_[slot] = worker_id;
+}
+
+void Core::RestoreBudget(JobId id, Cause cause, uint32_t spent) {
+  if (Job* job = Find(id)) job->spent.Restore(cause, spent);
+}
+
+std::string Core::Explain(JobId id) const {
+  const Job* job = Find(id);
+  if (job == nullptr) return "not known to the scheduler";
+  switch (job->state) {
+    case JobState::kBlocked:
+      return absl::StrCat("waits for ", job->missing, " job", job->missing == 1 ? "" : "s", " it depends on");
+    case JobState::kReady: {
+      const bool able = std::any_of(workers_.begin(), workers_.end(), [&](const auto& entry) {
+        return (entry.second.stages & StageBit(job->stage)) != 0;
+      });
+      return able ? "ready, waits for a free worker"
+                  : absl::StrCat("ready, but no connected worker runs this version of stage ", StageName(job->stage));
+    }
+    case JobState::kFailed:
+      return "failed: see its last attempt";
+    case JobState::kUpstreamFailed:
+      return "a job it depends on failed";
+    case JobState::kLeased:
+    case JobState::kDone:
+      return "";
+  }
+  return "";
+}
+
+}  // namespace iclsweep

@@ -1,0 +1,126 @@
+// What can happen to the core, and what it wants done in answer. Values only.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "proto/base/domain.h"
+
+namespace iclsweep {
+
+// ---- events -------------------------------------------------------------------------------------------------------
+
+struct NewJob {
+  JobId id;
+  Stage stage = Stage::kTrain;
+  std::vector<JobId> depends_on;  // known to the core already, or earlier in the same event
+  JobState stored_state = JobState::kBlocked;  // a terminal state is taken over, any other worked out anew
+  uint32_t last_attempt = 0;
+  uint32_t max_attempts = 3;
+};
+
+// Jobs a sweep wants. A job known already keeps its state; its retry limit becomes the larger one.
+struct JobsAdded {
+  std::vector<NewJob> jobs;
+};
+
+struct WorkerRegistered {
+  WorkerId worker;            // new with every registration
+  std::string slot;           // ends what an earlier worker of this slot held
+  uint32_t stages = 0;        // bit StageBit(s): same numerics version, may be leased
+  std::vector<LeaseProgress> held;  // what this process still runs
+  // How the slot's previous process ended; lease.job = 0: it was running nothing.
+  LeaseProgress predecessor;
+  Cause predecessor_cause = Cause::kPreempted;
+  std::string predecessor_message;
+  std::string predecessor_log;
+};
+
+struct LeaseRequested {
+  WorkerId worker;
+  std::string request;  // id: the same one gets the same jobs
+  uint32_t max_jobs = 1;
+  int64_t wait_until_us = 0;  // answered empty then
+};
+
+// The poll's caller is gone.
+struct LeaseAbandoned {
+  WorkerId worker;
+  std::string request;
+};
+
+struct Synced {
+  WorkerId worker;
+  std::vector<LeaseProgress> held;
+};
+
+struct Completed {
+  WorkerId worker;
+  LeaseRef lease;
+  AttemptOutcome outcome = AttemptOutcome::kDone;
+  Cause cause = Cause::kNone;
+  std::string message;
+  uint64_t steps_run = 0;
+  int64_t duration_us = 0;
+};
+
+struct Released {
+  WorkerId worker;
+  LeaseRef lease;
+  Cause cause = Cause::kDrained;
+  uint64_t steps_run = 0;
+};
+
+// Time has passed: leases and polls run out.
+struct Tick {};
+
+using Event = std::variant<JobsAdded, WorkerRegistered, LeaseRequested, LeaseAbandoned, Synced, Completed, Released, Tick>;
+
+// ---- effects ------------------------------------------------------------------------------------------------------
+
+struct JobStateChanged {
+  JobId job;
+  JobState state = JobState::kReady;
+};
+
+struct AttemptStarted {
+  LeaseRef lease;
+  WorkerId worker;
+};
+
+struct AttemptFinished {
+  LeaseRef lease;
+  AttemptOutcome outcome = AttemptOutcome::kFailed;
+  Cause cause = Cause::kNone;
+  std::string message;
+  std::string log;
+  uint64_t steps_run = 0;
+  bool checkpointed = false;
+  int64_t duration_us = 0;
+};
+
+// Answers a LeaseRequested; no leases = nothing to do.
+struct LeaseAnswered {
+  WorkerId worker;
+  std::string request;
+  std::vector<LeaseRef> leases;
+  bool unknown_worker = false;  // it must register (again)
+};
+
+enum class Verdict { kCommitted, kAlreadyCommitted, kStale };
+
+struct Effects {
+  std::vector<JobStateChanged> job_states;      // rows, in order: the last one of a job counts
+  std::vector<AttemptStarted> attempts_started;
+  std::vector<AttemptFinished> attempts_finished;
+  std::vector<LeaseAnswered> answers;
+  std::vector<LeaseRef> revoked;     // answers Synced and WorkerRegistered: drop these
+  bool unknown_worker = false;       // answers Synced, Completed, Released
+  Verdict verdict = Verdict::kStale; // answers Completed
+};
+
+inline uint32_t StageBit(Stage stage) { return 1U << static_cast<uint32_t>(stage); }
+
+}  // namespace iclsweep

@@ -1,0 +1,256 @@
+#include "coordinator/loop/loop.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
+#include "spdlog/spdlog.h"
+
+namespace iclsweep {
+namespace {
+
+absl::Status Stopping() { return absl::UnavailableError("the coordinator is stopping"); }
+
+// Calls `done` of any call with that status.
+void Answer(AnyCall* call, const absl::Status& status) {
+  std::visit(
+      [&](auto& c) {
+        if constexpr (requires { c.done; }) {
+          if (c.done) c.done(status);
+        }
+      },
+      *call);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Loop>> Loop::Start(const LoopOptions& options, Store* store, Clock* clock) {
+  if (options.lease_us <= 2 * options.heartbeat_us) {
+    return absl::InvalidArgumentError(absl::StrCat("--lease (", options.lease_us / 1000, " ms) must be more than twice --heartbeat (",
+                                                   options.heartbeat_us / 1000, " ms)"));
+  }
+  std::unique_ptr<Loop> loop(new Loop(options, store, clock));
+  ASSIGN_OR_RETURN(loop->database_uuid_, store->DatabaseUuid());
+  RETURN_IF_ERROR(store->Begin());
+  ASSIGN_OR_RETURN(loop->epoch_, store->NewEpoch(options.owner, clock->WallMicros()));
+  RETURN_IF_ERROR(store->Commit());
+  RETURN_IF_ERROR(loop->Restore());
+  Loop* raw = loop.get();
+  loop->thread_ = std::jthread([raw] { raw->Main(); });
+  return loop;
+}
+
+Loop::~Loop() { Stop(); }
+
+void Loop::Post(AnyCall call) {
+  {
+    MutexLock lock(&mu_);
+    if (!stopping_) {
+      queue_.push_back(std::move(call));
+      arrived_.notify_one();
+      return;
+    }
+  }
+  Answer(&call, Stopping());
+}
+
+void Loop::Stop() {
+  {
+    MutexLock lock(&mu_);
+    stopping_ = true;
+    arrived_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+absl::Status Loop::status() const {
+  MutexLock lock(&mu_);
+  return status_;
+}
+
+std::vector<AnyCall> Loop::WaitForCalls() {
+  MutexLock lock(&mu_);
+  while (queue_.empty() && !stopping_ && expansions_.empty()) {
+    const int64_t deadline = core_.NextDeadline();
+    if (deadline == std::numeric_limits<int64_t>::max()) {
+      lock.Wait(arrived_);
+      continue;
+    }
+    const int64_t wait = deadline - clock_->MonotonicMicros();
+    if (wait <= 0) break;
+    lock.WaitFor(arrived_, std::chrono::microseconds(wait));
+  }
+  const size_t count = std::min(queue_.size(), options_.batch);
+  std::vector<AnyCall> calls(std::make_move_iterator(queue_.begin()),
+                             std::make_move_iterator(queue_.begin() + static_cast<std::ptrdiff_t>(count)));
+  queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(count));
+  return calls;
+}
+
+void Loop::Main() {
+  while (true) {
+    std::vector<AnyCall> calls = WaitForCalls();
+    {
+      MutexLock lock(&mu_);
+      if (stopping_ || !status_.ok()) {
+        for (AnyCall& call : queue_) calls.push_back(std::move(call));
+        queue_.clear();
+        stopping_ = true;
+      }
+    }
+    bool stopping = false;
+    {
+      MutexLock lock(&mu_);
+      stopping = stopping_;
+    }
+    if (stopping) {
+      FailAll(&calls, Stopping());
+      FailParked(Stopping());
+      return;
+    }
+    absl::Status status = RunBatch(&calls);
+    if (!status.ok()) {
+      store_->Rollback();
+      const absl::Status retry = absl::UnavailableError(absl::StrCat("the store failed: ", status.message()));
+      for (PendingReply& reply : replies_) reply.done(retry);
+      replies_.clear();
+      FailAll(&calls, retry);
+      FailParked(retry);
+      Recover(std::move(status));
+    }
+  }
+}
+
+absl::Status Loop::RunBatch(std::vector<AnyCall>* calls) {
+  RETURN_IF_ERROR(store_->Begin());
+  RETURN_IF_ERROR(Apply(Tick{}).status());
+  for (AnyCall& call : *calls) {
+    RETURN_IF_ERROR(std::visit([this](auto& c) { return Handle(c); }, call));
+  }
+  RETURN_IF_ERROR(ExpandSome());
+  RETURN_IF_ERROR(store_->Commit());
+  workers_ = static_cast<uint32_t>(core_.workers());
+  std::vector<PendingReply> replies;
+  replies.swap(replies_);
+  for (PendingReply& reply : replies) reply.done(reply.status);
+  return absl::OkStatus();
+}
+
+void Loop::Reply(std::function<void(absl::Status)> done, absl::Status status) {
+  replies_.push_back({std::move(done), std::move(status)});
+}
+
+void Loop::FailAll(std::vector<AnyCall>* calls, const absl::Status& status) {
+  for (AnyCall& call : *calls) Answer(&call, status);
+  calls->clear();
+}
+
+void Loop::FailParked(const absl::Status& status) {
+  for (auto& [key, waiting] : parked_) {
+    for (LeaseCall& call : waiting) call.done(status);
+  }
+  parked_.clear();
+}
+
+void Loop::Recover(absl::Status error) {
+  healthy_ = false;
+  spdlog::error("store failed, trying again: {}", error.ToString());
+  const int64_t since = clock_->MonotonicMicros();
+  int64_t pause = 100'000;
+  while (clock_->MonotonicMicros() - since < options_.give_up_us) {
+    {
+      MutexLock lock(&mu_);
+      if (stopping_) return;
+      lock.WaitFor(arrived_, std::chrono::microseconds(pause));
+    }
+    pause = std::min<int64_t>(pause * 2, 1'000'000);
+    absl::Status status = store_->Begin();
+    if (status.ok()) status = store_->InsertEvent("store_recovered", JobId{}, 0, WorkerId{}, error.message(), clock_->WallMicros());
+    if (status.ok()) status = store_->Commit();
+    if (status.ok()) status = Restore();
+    if (status.ok()) {
+      spdlog::info("store works again");
+      healthy_ = true;
+      return;
+    }
+    store_->Rollback();
+    error = status;
+  }
+  MutexLock lock(&mu_);
+  status_ = error;
+}
+
+// ---- state from the store -----------------------------------------------------------------------------------------
+
+absl::Status Loop::Restore() {
+  core_ = Core(CoreOptions{options_.lease_us});
+  const int64_t now = clock_->MonotonicMicros();
+  JobsAdded all;
+  RETURN_IF_ERROR(store_->ForEachJob([&](const JobRow& row) {
+    all.jobs.push_back({row.id, row.stage, row.depends_on, row.state, row.last_attempt, 3});
+  }));
+  const Effects effects = core_.Apply(all, now);
+  ASSIGN_OR_RETURN(const std::vector<SpentBudget> budgets, store_->SpentBudgets());
+  for (const SpentBudget& budget : budgets) core_.RestoreBudget(budget.job, budget.cause, budget.count);
+  ASSIGN_OR_RETURN(const std::vector<OpenAttempt> open, store_->OpenAttempts());
+  for (const OpenAttempt& attempt : open) core_.RestoreLease(attempt.lease, attempt.worker, attempt.slot_uuid, now);
+  // States are worked out anew from the dependencies; rows that say otherwise (a crash between two commits) are mended.
+  RETURN_IF_ERROR(store_->Begin());
+  for (const JobStateChanged& change : effects.job_states) {
+    RETURN_IF_ERROR(store_->SetJobState(change.job, core_.StateOf(change.job)));
+  }
+  RETURN_IF_ERROR(store_->Commit());
+  return RestoreSweeps();
+}
+
+absl::Status Loop::RestoreSweeps() {
+  expansions_.clear();
+  ASSIGN_OR_RETURN(const std::vector<SweepRow> sweeps, store_->UnexpandedSweeps());
+  for (const SweepRow& row : sweeps) {
+    ASSIGN_OR_RETURN(SweepSpec spec, ParseSweep(row.spec_yaml, absl::StrCat("sweep ", row.name, " (stored)"), ParseOptions{}));
+    expansions_.push_back({row.id, row.revision, row.cells_expanded, std::move(spec)});
+  }
+  return absl::OkStatus();
+}
+
+// ---- effects ------------------------------------------------------------------------------------------------------
+
+absl::StatusOr<Effects> Loop::Apply(const Event& event) {
+  Effects effects = core_.Apply(event, clock_->MonotonicMicros());
+  RETURN_IF_ERROR(Write(effects));
+  return effects;
+}
+
+absl::Status Loop::Write(const Effects& effects) {
+  const int64_t now = clock_->WallMicros();
+  for (const AttemptStarted& start : effects.attempts_started) {
+    RETURN_IF_ERROR(store_->StartAttempt({start.lease, start.worker, now}));
+  }
+  for (const AttemptFinished& end : effects.attempts_finished) {
+    RETURN_IF_ERROR(store_->EndAttempt({end.lease, end.outcome, end.cause, end.message, end.log, end.steps_run,
+                                        end.checkpointed, end.duration_us, now}));
+    if (end.outcome == AttemptOutcome::kFailed) {
+      RETURN_IF_ERROR(store_->InsertEvent("attempt_failed", end.lease.job, end.lease.attempt, WorkerId{},
+                                          absl::StrCat(CauseName(end.cause), ": ", end.message), now));
+    }
+  }
+  for (const JobStateChanged& change : effects.job_states) {
+    RETURN_IF_ERROR(store_->SetJobState(change.job, change.state));
+  }
+  for (const LeaseAnswered& answer : effects.answers) {
+    const auto waiting = parked_.find({answer.worker, answer.request});
+    if (waiting == parked_.end()) continue;
+    for (LeaseCall& call : waiting->second) {
+      RETURN_IF_ERROR(FillLease(answer, call.response));
+      Reply(std::move(call.done), answer.unknown_worker
+                                      ? absl::NotFoundError("this worker is not registered (any more)")
+                                      : absl::OkStatus());
+    }
+    parked_.erase(waiting);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace iclsweep

@@ -1,0 +1,173 @@
+// The one thread that owns the core and the writable connection: takes the calls that arrived, applies them, writes
+// everything they caused in one transaction, and only then releases the replies. What a caller was told is on disk.
+//
+// When the store fails, nothing of the batch is kept: its callers get UNAVAILABLE (they retry), and the core is built anew
+// from what is on disk, as after a restart. If the store does not recover within give_up_us, the loop ends with its error.
+//
+// Thread-safe except where said. Handlers of single calls are in worker_calls.cc and sweep_calls.cc.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "coordinator/core/core.h"
+#include "coordinator/spec/cells.h"
+#include "coordinator/spec/sweep_spec.h"
+#include "iclsweep/v1/sweep.pb.h"
+#include "iclsweep/v1/worker.pb.h"
+#include "proto/base/clock.h"
+#include "proto/base/mutex.h"
+#include "storage/store.h"
+
+namespace iclsweep {
+
+// One unary call waiting for its answer. Request and response outlive `done`, which is called exactly once.
+template <typename Request, typename Response>
+struct Call {
+  const Request* request = nullptr;
+  Response* response = nullptr;
+  std::function<void(absl::Status)> done;
+};
+using RegisterCall = Call<v1::RegisterRequest, v1::RegisterResponse>;
+using LeaseCall = Call<v1::LeaseRequest, v1::LeaseResponse>;
+using SyncCall = Call<v1::SyncRequest, v1::SyncResponse>;
+using CompleteCall = Call<v1::CompleteRequest, v1::CompleteResponse>;
+using ReleaseCall = Call<v1::ReleaseRequest, v1::ReleaseResponse>;
+
+// A sweep that was parsed and checked already.
+struct SubmitCall {
+  SweepSpec spec;
+  std::string yaml;
+  v1::SubmitResponse* response = nullptr;
+  std::function<void(absl::Status)> done;
+};
+
+// The caller of a parked Lease is gone.
+struct LeaseCancelled {
+  WorkerId worker;
+  std::string request;
+};
+
+using AnyCall = std::variant<RegisterCall, LeaseCall, SyncCall, CompleteCall, ReleaseCall, SubmitCall, LeaseCancelled>;
+
+struct LoopOptions {
+  int64_t lease_us = 30'000'000;
+  int64_t heartbeat_us = 5'000'000;
+  int64_t checkpoint_every_steps = 500;
+  int64_t give_up_us = 30'000'000;
+  size_t batch = 512;
+  uint64_t cells_per_step = 2'000;
+  std::string owner;         // host and pid, for the records
+  std::string artifact_dir;  // absolute
+  std::string partial_dir;
+  std::string artifact_probe;
+};
+
+class Loop {
+ public:
+  // `store` and `clock` must outlive the loop. Restores the core from the store and starts the thread.
+  static absl::StatusOr<std::unique_ptr<Loop>> Start(const LoopOptions& options, Store* store, Clock* clock);
+  ~Loop();  // stops
+
+  // Never blocks. After Stop, the call is answered UNAVAILABLE at once.
+  void Post(AnyCall call);
+  // Answers everything UNAVAILABLE and ends the thread. Idempotent.
+  void Stop();
+
+  // OK while it runs; why it ended otherwise.
+  absl::Status status() const;
+  bool healthy() const { return healthy_.load(); }
+  uint32_t workers() const { return workers_.load(); }
+  uint64_t epoch() const { return epoch_; }
+  // Steps told by running training jobs: done and total.
+  std::pair<uint64_t, uint64_t> running_steps() const { return {steps_done_.load(), steps_total_.load()}; }
+
+ private:
+  struct Expansion {
+    SweepId id;
+    int revision = 1;
+    uint64_t cursor = 0;
+    SweepSpec spec;
+  };
+  // Sent after the commit.
+  struct PendingReply {
+    std::function<void(absl::Status)> done;
+    absl::Status status;
+  };
+  struct StepCount {
+    uint64_t done = 0;
+    uint64_t total = 0;
+  };
+
+  Loop(const LoopOptions& options, Store* store, Clock* clock)
+      : options_(options), store_(store), clock_(clock), core_(CoreOptions{options.lease_us}) {}
+
+  void Main();
+  std::vector<AnyCall> WaitForCalls();
+  absl::Status RunBatch(std::vector<AnyCall>* calls);
+  absl::Status Restore();
+  absl::Status RestoreSweeps();
+  // Recovers from `error`, or ends the loop with it.
+  void Recover(absl::Status error);
+  void FailAll(std::vector<AnyCall>* calls, const absl::Status& status);
+  void FailParked(const absl::Status& status);
+
+  absl::Status Handle(RegisterCall& call);
+  absl::Status Handle(LeaseCall& call);
+  absl::Status Handle(SyncCall& call);
+  absl::Status Handle(CompleteCall& call);
+  absl::Status Handle(ReleaseCall& call);
+  absl::Status Handle(SubmitCall& call);
+  absl::Status Handle(LeaseCancelled& call);
+  absl::Status CompleteOne(WorkerId worker, const v1::Completion& wire, v1::CompleteResponse* response);
+  absl::Status ExpandSome();
+  absl::StatusOr<NewJob> StorePlannedJob(const PlannedJob& planned, const std::vector<JobId>& ids, uint32_t max_attempts);
+
+  // Applies one event and writes its rows; answered polls become replies.
+  absl::StatusOr<Effects> Apply(const Event& event);
+  absl::Status Write(const Effects& effects);
+  absl::Status FillLease(const LeaseAnswered& answer, v1::LeaseResponse* response);
+  // The reply is sent after the commit.
+  void Reply(std::function<void(absl::Status)> done, absl::Status status);
+  void CountSteps(const v1::SyncRequest& request);
+
+  // Constant after Start.
+  const LoopOptions options_;
+  Store* const store_;
+  Clock* const clock_;
+  std::string database_uuid_;
+  uint64_t epoch_ = 0;
+
+  // Owned by the thread.
+  Core core_;
+  std::deque<Expansion> expansions_;
+  std::map<std::pair<WorkerId, std::string>, std::vector<LeaseCall>> parked_;
+  std::vector<PendingReply> replies_;
+  std::map<WorkerId, StepCount> steps_;
+
+  std::atomic<bool> healthy_ = true;
+  std::atomic<uint32_t> workers_ = 0;
+  std::atomic<uint64_t> steps_done_ = 0;
+  std::atomic<uint64_t> steps_total_ = 0;
+
+  mutable Mutex mu_;
+  std::condition_variable arrived_;
+  std::vector<AnyCall> queue_ ABSL_GUARDED_BY(mu_);
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  absl::Status status_ ABSL_GUARDED_BY(mu_);
+
+  std::jthread thread_;
+};
+
+}  // namespace iclsweep

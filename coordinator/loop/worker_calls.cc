@@ -1,0 +1,193 @@
+// What the loop does for each call of a worker.
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "coordinator/loop/loop.h"
+#include "proto/base/status_macros.h"
+#include "proto/convert.h"
+#include "spdlog/spdlog.h"
+
+namespace iclsweep {
+namespace {
+
+constexpr int64_t kLongestPollMs = 30'000;
+
+uint32_t UsableStages(const v1::RegisterRequest& request) {
+  uint32_t stages = 0;
+  if (request.format_version() != kKeyFormatVersion) return stages;
+  for (const v1::StageNumerics& numerics : request.numerics()) {
+    const auto stage = StageFromName(numerics.stage());
+    if (stage.has_value() && numerics.version() == NumericsVersion(*stage)) stages |= StageBit(*stage);
+  }
+  return stages;
+}
+
+}  // namespace
+
+absl::Status Loop::Handle(RegisterCall& call) {
+  const v1::RegisterRequest& request = *call.request;
+  const WorkerRow row{WorkerId{},    request.slot_uuid(), request.slot_name(), request.pid(),
+                      epoch_,        FromWire(request.provenance())};
+  ASSIGN_OR_RETURN(const WorkerId worker, store_->InsertWorker(row, clock_->WallMicros()));
+  WorkerRegistered event;
+  event.worker = worker;
+  event.slot = request.slot_uuid();
+  event.stages = UsableStages(request);
+  for (const v1::HeldLease& held : request.held()) event.held.push_back(FromWire(held));
+  if (request.has_predecessor()) {
+    const v1::PredecessorExit& exit = request.predecessor();
+    event.predecessor.lease = {JobId{exit.job_id()}, exit.attempt()};
+    event.predecessor.steps_run = exit.steps_run();
+    event.predecessor.checkpointed = exit.checkpointed();
+    event.predecessor_cause = CauseFromName(exit.cause()).value_or(Cause::kCrashed);
+    event.predecessor_message = exit.description();
+    event.predecessor_log = exit.log_tail();
+  }
+  if (event.stages == 0) {
+    spdlog::warn("worker {} (build {}) runs no stage in this coordinator's version; it will get no jobs",
+                 request.slot_name(), request.provenance().build());
+  }
+  ASSIGN_OR_RETURN(const Effects effects, Apply(event));
+  v1::RegisterResponse* response = call.response;
+  response->set_worker_id(worker.value);
+  response->set_database_uuid(database_uuid_);
+  response->set_epoch(epoch_);
+  response->set_artifact_dir(options_.artifact_dir);
+  response->set_artifact_probe(options_.artifact_probe);
+  response->set_partial_dir(options_.partial_dir);
+  response->set_heartbeat_ms(static_cast<uint32_t>(options_.heartbeat_us / 1000));
+  response->set_lease_ms(static_cast<uint32_t>(options_.lease_us / 1000));
+  response->set_checkpoint_every_steps(static_cast<uint64_t>(options_.checkpoint_every_steps));
+  for (const LeaseRef& lease : effects.revoked) *response->add_revoked() = ToWire(LeaseProgress{lease});
+  Reply(std::move(call.done), absl::OkStatus());
+  return absl::OkStatus();
+}
+
+absl::Status Loop::Handle(LeaseCall& call) {
+  const v1::LeaseRequest& request = *call.request;
+  LeaseRequested event;
+  event.worker = WorkerId{request.worker_id()};
+  event.request = request.request_id();
+  event.max_jobs = request.max_jobs();
+  event.wait_until_us = clock_->MonotonicMicros() + std::min<int64_t>(request.wait_ms(), kLongestPollMs) * 1000;
+  parked_[{event.worker, event.request}].push_back(std::move(call));
+  call.done = nullptr;
+  return Apply(event).status();
+}
+
+absl::Status Loop::Handle(LeaseCancelled& call) {
+  return Apply(LeaseAbandoned{call.worker, call.request}).status();
+}
+
+absl::Status Loop::FillLease(const LeaseAnswered& answer, v1::LeaseResponse* response) {
+  for (const LeaseRef& lease : answer.leases) {
+    ASSIGN_OR_RETURN(const std::optional<JobPayload> payload, store_->Payload(lease.job));
+    if (!payload.has_value()) return absl::InternalError(absl::StrCat("job ", lease.job.value, " has no row"));
+    v1::LeasedJob* job = response->add_jobs();
+    job->set_job_id(lease.job.value);
+    job->set_attempt(lease.attempt);
+    job->set_job_key(payload->key.bytes.data(), payload->key.bytes.size());
+    RETURN_IF_ERROR(SetInputs(payload->stage, payload->inputs, job));
+    for (const JobPayload::Input& input : payload->dependencies) {
+      v1::Dependency* dependency = job->add_dependencies();
+      dependency->set_job_key(input.key.bytes.data(), input.key.bytes.size());
+      dependency->set_stage(std::string(StageName(input.stage)));
+      if (!input.artifact.has_value()) continue;
+      dependency->set_artifact_path(input.artifact->path);
+      dependency->set_artifact_sha256(input.artifact->sha256);
+    }
+  }
+  return absl::OkStatus();
+}
+
+void Loop::CountSteps(const v1::SyncRequest& request) {
+  StepCount count;
+  for (const v1::HeldLease& held : request.held()) {
+    count.done += held.steps_done();
+    count.total += held.steps_total();
+  }
+  steps_[WorkerId{request.worker_id()}] = count;
+  StepCount sum;
+  for (const auto& [worker, steps] : steps_) {
+    sum.done += steps.done;
+    sum.total += steps.total;
+  }
+  steps_done_ = sum.done;
+  steps_total_ = sum.total;
+}
+
+absl::Status Loop::Handle(SyncCall& call) {
+  Synced event;
+  event.worker = WorkerId{call.request->worker_id()};
+  for (const v1::HeldLease& held : call.request->held()) event.held.push_back(FromWire(held));
+  ASSIGN_OR_RETURN(const Effects effects, Apply(event));
+  CountSteps(*call.request);
+  for (const LeaseRef& lease : effects.revoked) *call.response->add_revoked() = ToWire(LeaseProgress{lease});
+  call.response->set_register_again(effects.unknown_worker);
+  call.response->set_next_sync_ms(static_cast<uint32_t>(options_.heartbeat_us / 1000));
+  call.response->set_epoch(epoch_);
+  Reply(std::move(call.done), absl::OkStatus());
+  return absl::OkStatus();
+}
+
+absl::Status Loop::CompleteOne(WorkerId worker, const v1::Completion& wire, v1::CompleteResponse* response) {
+  absl::StatusOr<Completion> completion = FromWire(wire);
+  if (!completion.ok()) return completion.status();
+  if (completion->database_uuid != database_uuid_) {
+    spdlog::warn("a result for database {} arrived here, in {}; refused as stale", completion->database_uuid, database_uuid_);
+    response->add_verdicts(v1::COMPLETION_VERDICT_STALE);
+    return absl::OkStatus();
+  }
+  Completed event;
+  event.worker = worker;
+  event.lease = completion->lease;
+  event.outcome = completion->outcome;
+  event.cause = completion->cause;
+  event.message = completion->message;
+  event.steps_run = completion->steps_run;
+  event.duration_us = completion->duration_us;
+  ASSIGN_OR_RETURN(const Effects effects, Apply(event));
+  switch (effects.verdict) {
+    case Verdict::kCommitted:
+      response->add_verdicts(v1::COMPLETION_VERDICT_COMMITTED);
+      if (completion->outcome == AttemptOutcome::kDone) return store_->InsertResult(*completion, clock_->WallMicros());
+      return absl::OkStatus();
+    case Verdict::kAlreadyCommitted:
+      response->add_verdicts(v1::COMPLETION_VERDICT_ALREADY_COMMITTED);
+      return absl::OkStatus();
+    case Verdict::kStale:
+      response->add_verdicts(v1::COMPLETION_VERDICT_STALE);
+      return absl::OkStatus();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Loop::Handle(CompleteCall& call) {
+  for (const v1::Completion& wire : call.request->completions()) {
+    const absl::Status status = CompleteOne(WorkerId{call.request->worker_id()}, wire, call.response);
+    if (absl::IsInvalidArgument(status)) {
+      call.response->Clear();
+      Reply(std::move(call.done), status);
+      return absl::OkStatus();
+    }
+    RETURN_IF_ERROR(status);
+  }
+  Reply(std::move(call.done), absl::OkStatus());
+  return absl::OkStatus();
+}
+
+absl::Status Loop::Handle(ReleaseCall& call) {
+  for (const v1::ReleasedLease& wire : call.request->leases()) {
+    Released event;
+    event.worker = WorkerId{call.request->worker_id()};
+    event.lease = {JobId{wire.job_id()}, wire.attempt()};
+    event.cause = CauseFromName(wire.cause()).value_or(Cause::kDrained);
+    event.steps_run = wire.steps_run();
+    RETURN_IF_ERROR(Apply(event).status());
+  }
+  steps_.erase(WorkerId{call.request->worker_id()});
+  Reply(std::move(call.done), absl::OkStatus());
+  return absl::OkStatus();
+}
+
+}  // namespace iclsweep

@@ -1,0 +1,54 @@
+// The gRPC services: every method checks its request and posts it to the loop, or answers from a read-only connection.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "coordinator/loop/loop.h"
+#include "iclsweep/v1/sweep.grpc.pb.h"
+#include "iclsweep/v1/worker.grpc.pb.h"
+
+namespace iclsweep {
+
+class WorkerServiceImpl final : public v1::WorkerService::CallbackService {
+ public:
+  explicit WorkerServiceImpl(Loop* loop) : loop_(loop) {}
+
+  grpc::ServerUnaryReactor* Register(grpc::CallbackServerContext* context, const v1::RegisterRequest* request,
+                                     v1::RegisterResponse* response) override;
+  grpc::ServerUnaryReactor* Lease(grpc::CallbackServerContext* context, const v1::LeaseRequest* request,
+                                  v1::LeaseResponse* response) override;
+  grpc::ServerUnaryReactor* Sync(grpc::CallbackServerContext* context, const v1::SyncRequest* request,
+                                 v1::SyncResponse* response) override;
+  grpc::ServerUnaryReactor* Complete(grpc::CallbackServerContext* context, const v1::CompleteRequest* request,
+                                     v1::CompleteResponse* response) override;
+  grpc::ServerUnaryReactor* Release(grpc::CallbackServerContext* context, const v1::ReleaseRequest* request,
+                                    v1::ReleaseResponse* response) override;
+
+ private:
+  Loop* const loop_;  // must outlive this
+};
+
+class SweepServiceImpl final : public v1::SweepService::CallbackService {
+ public:
+  SweepServiceImpl(Loop* loop, std::string database_file) : loop_(loop), database_file_(std::move(database_file)) {}
+
+  grpc::ServerUnaryReactor* Submit(grpc::CallbackServerContext* context, const v1::SubmitRequest* request,
+                                   v1::SubmitResponse* response) override;
+  grpc::ServerUnaryReactor* Status(grpc::CallbackServerContext* context, const v1::StatusRequest* request,
+                                   v1::StatusResponse* response) override;
+
+ private:
+  Loop* const loop_;  // must outlive this
+  const std::string database_file_;
+};
+
+// The handlers that only read, callable without a server.
+// Status of one sweep (the newest when `request` names none). NotFound names the sweep.
+absl::StatusOr<v1::StatusResponse> ReadStatus(const std::string& database_file, const v1::StatusRequest& request);
+// Of the distinct jobs of `spec`: how many there are, and how many are done in the database.
+absl::Status CountJobs(const std::string& database_file, const SweepSpec& spec, v1::SubmitResponse* response);
+
+}  // namespace iclsweep

@@ -1,0 +1,119 @@
+#include "storage/sqlite/views.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
+
+namespace iclsweep {
+namespace {
+
+// Columns of the views, and the SQL keywords that are likely parameter names.
+constexpr absl::string_view kTaken[] = {
+    "sweep", "cell",  "stage", "predictor", "name",  "task",  "position", "layer", "head",   "value",    "kind",
+    "n",     "key",   "state", "failed",    "done",  "jobs",  "standard_error",    "theory_value", "non_finite",
+    "order", "group", "index", "limit",     "table", "select", "where",   "from",  "values", "set",      "case",
+    "check", "join",  "on",    "in",        "is",    "as",    "by",       "to",    "default"};
+
+bool IsTaken(absl::string_view column) {
+  return std::find(std::begin(kTaken), std::end(kTaken), column) != std::end(kTaken);
+}
+
+std::string LastElement(absl::string_view path) {
+  const size_t dot = path.rfind('.');
+  return std::string(dot == absl::string_view::npos ? path : path.substr(dot + 1));
+}
+
+constexpr absl::string_view kFixedViews = R"sql(
+CREATE VIEW progress AS
+SELECT sweep.name AS sweep, job.stage AS stage, count(*) AS jobs,
+  sum(job.state = 'done') AS done, sum(job.state = 'failed') AS failed, sum(job.state = 'leased') AS leased,
+  sum(job.state = 'ready') AS ready, sum(job.state = 'blocked') AS blocked,
+  sum(job.state = 'upstream_failed') AS upstream_failed
+FROM (SELECT DISTINCT sweep_id, job_id FROM cell_job) AS wanted
+JOIN sweep USING (sweep_id) JOIN job USING (job_id)
+GROUP BY sweep.sweep_id, job.stage;
+
+CREATE VIEW attempts AS
+SELECT attempt.job_id, lower(hex(job.key)) AS key, job.stage, attempt.number AS attempt, attempt.outcome, attempt.cause,
+  attempt.message, attempt.steps_run, attempt.duration_us, attempt.started_us, attempt.ended_us,
+  worker.worker_id, worker.slot_name AS slot, worker.host, worker.device_kind, worker.build
+FROM attempt JOIN job USING (job_id) JOIN worker USING (worker_id);
+
+CREATE VIEW failures AS
+SELECT sweep.name AS sweep, cell.cell_index AS cell, job.stage, job.state, attempt.number AS attempt, attempt.cause,
+  attempt.message, attempt.log_tail, attempt.ended_us
+FROM cell_job JOIN cell USING (sweep_id, cell_key) JOIN sweep USING (sweep_id) JOIN job USING (job_id)
+LEFT JOIN attempt ON attempt.job_id = job.job_id AND attempt.number = job.last_attempt
+WHERE job.state IN ('failed', 'upstream_failed');
+
+CREATE VIEW best AS
+SELECT sweep.name AS sweep, job.stage, measurement.predictor, measurement.name, min(measurement.value) AS value,
+  cell.cell_index AS cell, cell.axes, count(*) - count(measurement.value) AS non_finite
+FROM measurement JOIN job USING (job_id) JOIN cell_job USING (job_id) JOIN cell USING (sweep_id, cell_key)
+JOIN sweep USING (sweep_id)
+WHERE measurement.task = -1 AND measurement.position = -1 AND measurement.layer = -1 AND measurement.head = -1
+GROUP BY sweep.sweep_id, job.stage, measurement.predictor, measurement.name;
+)sql";
+
+}  // namespace
+
+std::vector<AxisColumn> AxisColumns(absl::Span<const std::string> paths) {
+  const std::set<std::string> unique(paths.begin(), paths.end());
+  std::map<std::string, int> uses;
+  for (const std::string& path : unique) ++uses[LastElement(path)];
+  std::vector<AxisColumn> columns;
+  for (const std::string& path : unique) {
+    std::string column = LastElement(path);
+    const bool top_level = column == path;
+    if (!top_level && (uses[column] > 1 || IsTaken(column))) column = absl::StrReplaceAll(path, {{".", "_"}});
+    if (top_level && IsTaken(column)) column = absl::StrCat("sweep_", column);
+    columns.push_back({path, std::move(column)});
+  }
+  return columns;
+}
+
+std::string ViewsSql(absl::Span<const std::string> axis_paths) {
+  std::string axes;
+  for (const AxisColumn& axis : AxisColumns(axis_paths)) {
+    absl::StrAppend(&axes, "  json_extract(cell.axes, '$.\"", axis.path, "\"') AS \"", axis.column, "\",\n");
+  }
+  std::string sql;
+  for (const absl::string_view view : {"results", "cells", "progress", "attempts", "failures", "best"}) {
+    absl::StrAppend(&sql, "DROP VIEW IF EXISTS ", view, ";\n");
+  }
+  absl::StrAppend(&sql, R"sql(
+CREATE VIEW results AS
+SELECT sweep.name AS sweep, cell.cell_index AS cell, job.stage AS stage,
+)sql",
+                  axes, R"sql(
+  m.predictor, m.name, m.task, m.position, m.layer, m.head, m.value, m.kind, m.standard_error, m.n,
+  (SELECT t.value FROM cell_job AS tcj JOIN job AS tj ON tj.job_id = tcj.job_id AND tj.stage = 'theory'
+   JOIN measurement AS t ON t.job_id = tj.job_id AND t.predictor = 'msa' AND t.name = m.name AND t.task = m.task
+     AND t.position = m.position AND t.layer = -1 AND t.head = -1
+   WHERE tcj.sweep_id = cell.sweep_id AND tcj.cell_key = cell.cell_key) AS theory_value
+FROM sweep JOIN cell ON cell.sweep_id = sweep.sweep_id
+JOIN cell_job ON cell_job.sweep_id = cell.sweep_id AND cell_job.cell_key = cell.cell_key
+JOIN job ON job.job_id = cell_job.job_id
+JOIN measurement AS m ON m.job_id = job.job_id;
+
+CREATE VIEW cells AS
+SELECT sweep.name AS sweep, cell.cell_index AS cell, cell.cell_key AS key,
+)sql",
+                  axes, R"sql(
+  (SELECT count(*) FROM cell_job AS c WHERE c.sweep_id = cell.sweep_id AND c.cell_key = cell.cell_key) AS jobs,
+  (SELECT count(*) FROM cell_job AS c JOIN job USING (job_id)
+   WHERE c.sweep_id = cell.sweep_id AND c.cell_key = cell.cell_key AND job.state = 'done') AS done,
+  (SELECT count(*) FROM cell_job AS c JOIN job USING (job_id) WHERE c.sweep_id = cell.sweep_id
+   AND c.cell_key = cell.cell_key AND job.state IN ('failed', 'upstream_failed')) AS failed
+FROM sweep JOIN cell ON cell.sweep_id = sweep.sweep_id;
+)sql",
+                  kFixedViews);
+  return sql;
+}
+
+}  // namespace iclsweep
