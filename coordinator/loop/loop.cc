@@ -210,7 +210,7 @@ absl::Status Loop::RestoreSweeps() {
   ASSIGN_OR_RETURN(const std::vector<SweepRow> sweeps, store_->UnexpandedSweeps());
   for (const SweepRow& row : sweeps) {
     ASSIGN_OR_RETURN(SweepSpec spec, ParseSweep(row.spec_yaml, absl::StrCat("sweep ", row.name, " (stored)"), ParseOptions{}));
-    expansions_.push_back({row.id, row.revision, row.cells_expanded, std::move(spec)});
+    StartExpansion(row.id, row.revision, row.cells_expanded, std::move(spec));
   }
   return absl::OkStatus();
 }

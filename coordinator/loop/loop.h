@@ -98,7 +98,8 @@ class Loop {
     SweepId id;
     int revision = 1;
     uint64_t cursor = 0;
-    SweepSpec spec;
+    std::unique_ptr<SweepSpec> spec;  // the expander refers to it
+    std::unique_ptr<CellExpander> expander;
   };
   // Sent after the commit.
   struct PendingReply {
@@ -131,6 +132,7 @@ class Loop {
   absl::Status Handle(SubmitCall& call);
   absl::Status Handle(LeaseCancelled& call);
   absl::Status CompleteOne(WorkerId worker, const v1::Completion& wire, v1::CompleteResponse* response);
+  void StartExpansion(SweepId id, int revision, uint64_t cursor, SweepSpec spec);
   absl::Status ExpandSome();
   absl::StatusOr<NewJob> StorePlannedJob(const PlannedJob& planned, const std::vector<JobId>& ids, uint32_t max_attempts);
 

@@ -39,7 +39,7 @@ absl::Status Loop::Handle(SubmitCall& call) {
   std::vector<AxisRow> axes;
   for (const Axis& axis : spec.axes) axes.push_back({axis.path});
   ASSIGN_OR_RETURN(const SweepId id, store_->InsertSweep(row, axes));
-  expansions_.push_back({id, row.revision, 0, std::move(call.spec)});
+  StartExpansion(id, row.revision, 0, std::move(call.spec));
   Reply(std::move(call.done), absl::OkStatus());
   return absl::OkStatus();
 }
@@ -53,16 +53,22 @@ absl::StatusOr<NewJob> Loop::StorePlannedJob(const PlannedJob& planned, const st
   return NewJob{stored.id, stored.stage, row.depends_on, stored.state, stored.last_attempt, max_attempts};
 }
 
+void Loop::StartExpansion(SweepId id, int revision, uint64_t cursor, SweepSpec spec) {
+  Expansion expansion{id, revision, cursor, std::make_unique<SweepSpec>(std::move(spec)), nullptr};
+  expansion.expander = std::make_unique<CellExpander>(*expansion.spec);
+  expansions_.push_back(std::move(expansion));
+}
+
 absl::Status Loop::ExpandSome() {
   if (expansions_.empty()) return absl::OkStatus();
   Expansion& expansion = expansions_.front();
-  const uint64_t end = std::min(CellCount(expansion.spec), expansion.cursor + options_.cells_per_step);
+  const uint64_t end = std::min(CellCount(*expansion.spec), expansion.cursor + options_.cells_per_step);
   JobsAdded added;
   for (uint64_t index = expansion.cursor; index < end; ++index) {
-    ASSIGN_OR_RETURN(const Cell cell, ExpandCell(expansion.spec, index));
+    ASSIGN_OR_RETURN(const Cell cell, expansion.expander->Expand(index));
     CellRow row{cell.key_hex, cell.index, cell.axes_json, {}};
     for (const PlannedJob& planned : cell.jobs) {
-      ASSIGN_OR_RETURN(NewJob job, StorePlannedJob(planned, row.jobs, expansion.spec.max_attempts()));
+      ASSIGN_OR_RETURN(NewJob job, StorePlannedJob(planned, row.jobs, static_cast<uint32_t>(expansion.spec->base.limits().max_attempts())));
       row.jobs.push_back(job.id);
       added.jobs.push_back(std::move(job));
     }
@@ -71,7 +77,7 @@ absl::Status Loop::ExpandSome() {
   RETURN_IF_ERROR(store_->SetCellsExpanded(expansion.id, end));
   RETURN_IF_ERROR(Apply(added).status());
   expansion.cursor = end;
-  if (end == CellCount(expansion.spec)) expansions_.pop_front();
+  if (end == CellCount(*expansion.spec)) expansions_.pop_front();
   return absl::OkStatus();
 }
 

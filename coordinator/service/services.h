@@ -9,6 +9,7 @@
 #include "coordinator/loop/loop.h"
 #include "iclsweep/v1/sweep.grpc.pb.h"
 #include "iclsweep/v1/worker.grpc.pb.h"
+#include "storage/sqlite/database.h"
 
 namespace iclsweep {
 
@@ -48,6 +49,8 @@ class SweepServiceImpl final : public v1::SweepService::CallbackService {
 // The handlers that only read, callable without a server.
 // Status of one sweep (the newest when `request` names none). NotFound names the sweep.
 absl::StatusOr<v1::StatusResponse> ReadStatus(const std::string& database_file, const v1::StatusRequest& request);
+// Whether the database has a result for this key.
+absl::StatusOr<bool> IsDone(Database* database, const JobKey& key);
 // Of the distinct jobs of `spec`: how many there are, and how many are done in the database.
 absl::Status CountJobs(const std::string& database_file, const SweepSpec& spec, v1::SubmitResponse* response);
 

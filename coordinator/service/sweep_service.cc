@@ -70,20 +70,22 @@ absl::StatusOr<v1::StatusResponse> ReadStatus(const std::string& database_file, 
   return response;
 }
 
+absl::StatusOr<bool> IsDone(Database* database, const JobKey& key) {
+  Statement query = database->Prepare("SELECT 1 FROM job WHERE key = ? AND state = 'done'");
+  query.BindBlob(absl::string_view(reinterpret_cast<const char*>(key.bytes.data()), key.bytes.size()));
+  return query.Step();
+}
+
 absl::Status CountJobs(const std::string& database_file, const SweepSpec& spec, v1::SubmitResponse* response) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, OpenForReading(database_file));
   uint64_t jobs = 0;
   uint64_t done = 0;
-  absl::Status status;
-  RETURN_IF_ERROR(ForEachDistinctJob(spec, [&](const PlannedJob& job) {
+  RETURN_IF_ERROR(ForEachDistinctJob(spec, [&](const PlannedJob& job, absl::Span<const JobKey>) -> absl::Status {
     ++jobs;
-    Statement query = database->Prepare("SELECT 1 FROM job WHERE key = ? AND state = 'done'");
-    query.BindBlob(absl::string_view(reinterpret_cast<const char*>(job.key.bytes.data()), job.key.bytes.size()));
-    const absl::StatusOr<bool> row = query.Step();
-    if (!row.ok()) status = row.status();
-    if (row.ok() && *row) ++done;
+    ASSIGN_OR_RETURN(const bool is_done, IsDone(database.get(), job.key));
+    if (is_done) ++done;
+    return absl::OkStatus();
   }));
-  RETURN_IF_ERROR(status);
   response->set_jobs(jobs);
   response->set_jobs_done(done);
   return absl::OkStatus();

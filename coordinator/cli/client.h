@@ -1,0 +1,29 @@
+// The coordinator as the command line sees it: deadlines on every call, errors that say what to do.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "iclsweep/v1/sweep.grpc.pb.h"
+
+namespace iclsweep {
+
+class SweepClient {
+ public:
+  explicit SweepClient(const std::string& address);
+
+  absl::StatusOr<v1::SubmitResponse> Submit(const std::string& yaml, const std::string& file_name, uint64_t max_cells);
+  absl::StatusOr<v1::StatusResponse> Status(const std::string& sweep);
+
+ private:
+  absl::Status Explain(const absl::Status& status) const;
+
+  const std::string address_;
+  std::unique_ptr<v1::SweepService::Stub> stub_;
+};
+
+// InvalidArgument when no coordinator was named.
+absl::Status RequireCoordinator(const std::string& address);
+
+}  // namespace iclsweep

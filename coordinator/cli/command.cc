@@ -1,0 +1,54 @@
+#include "coordinator/cli/command.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+
+namespace iclsweep {
+
+int Fail(const absl::Status& status) {
+  std::fprintf(stderr, "iclsweep: %s\n", std::string(status.message()).c_str());
+  switch (status.code()) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kNotFound:
+      return kBadInput;
+    case absl::StatusCode::kFailedPrecondition:
+      return kRefused;
+    default:
+      return kCannotReach;
+  }
+}
+
+void AddDataOption(CLI::App* command, CommandContext* context) {
+  command->add_option("--data", context->data_dir, "data directory")->envname("ICLSWEEP_DATA")->capture_default_str();
+}
+
+void AddCoordinatorOption(CLI::App* command, CommandContext* context) {
+  command->add_option("--coordinator", context->coordinator, "host:port or unix:/path of a running coordinator")
+      ->envname("ICLSWEEP_COORDINATOR");
+}
+
+void AddJsonOption(CLI::App* command, CommandContext* context) {
+  command->add_flag("--json", context->json, "machine-readable output on stdout");
+}
+
+absl::StatusOr<std::string> ReadSweepFile(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": cannot read the sweep file: ", std::strerror(errno)));
+  }
+  if (S_ISDIR(info.st_mode)) return absl::InvalidArgumentError(absl::StrCat(path, ": is a directory, not a sweep file"));
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  if (!file) return absl::InvalidArgumentError(absl::StrCat(path, ": cannot read the sweep file: ", std::strerror(errno)));
+  return text.str();
+}
+
+}  // namespace iclsweep

@@ -1,0 +1,51 @@
+// What every subcommand shares: where the data is, how it prints, how a Status becomes an exit code.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace iclsweep {
+
+// Exit codes are API (README.md).
+inline constexpr int kAllDone = 0;
+inline constexpr int kFailedCells = 1;
+inline constexpr int kBadInput = 2;
+inline constexpr int kCannotReach = 3;
+inline constexpr int kRefused = 4;
+inline constexpr int kInterrupted = 130;
+
+struct CommandContext {
+  std::string data_dir = "./iclsweep-data";
+  std::string coordinator;
+  bool json = false;
+  int exit_code = kAllDone;
+};
+
+// Prints "iclsweep: <message>" on stderr; the exit code for the status.
+int Fail(const absl::Status& status);
+
+// Options that several commands take.
+void AddDataOption(CLI::App* command, CommandContext* context);
+void AddCoordinatorOption(CLI::App* command, CommandContext* context);
+void AddJsonOption(CLI::App* command, CommandContext* context);
+
+// Bytes of a sweep file; InvalidArgument when it is missing, a directory or unreadable.
+absl::StatusOr<std::string> ReadSweepFile(const std::string& path);
+
+// One function per subcommand, each in its own file.
+void AddRun(CLI::App* app, CommandContext* context);
+void AddPlan(CLI::App* app, CommandContext* context);
+void AddServe(CLI::App* app, CommandContext* context);
+void AddSubmit(CLI::App* app, CommandContext* context);
+void AddStatus(CLI::App* app, CommandContext* context);
+void AddWait(CLI::App* app, CommandContext* context);
+void AddResults(CLI::App* app, CommandContext* context);
+void AddQuery(CLI::App* app, CommandContext* context);
+void AddExport(CLI::App* app, CommandContext* context);
+void AddVersion(CLI::App* app, CommandContext* context);
+
+}  // namespace iclsweep

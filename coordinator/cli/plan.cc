@@ -1,0 +1,101 @@
+// iclsweep plan: what a sweep file means, before anything runs.
+#include "coordinator/spec/plan.h"
+
+#include <map>
+#include <memory>
+
+#include "absl/strings/str_format.h"
+#include "coordinator/cli/command.h"
+#include "coordinator/cli/table.h"
+#include "coordinator/service/server.h"
+#include "coordinator/service/services.h"
+#include "coordinator/spec/cells.h"
+#include "nlohmann/json.hpp"
+#include "proto/base/status_macros.h"
+#include "storage/sqlite/sqlite_store.h"
+
+namespace iclsweep {
+namespace {
+
+struct PlanArguments {
+  std::string file;
+  uint64_t max_cells = 10'000'000;
+};
+
+struct StageCount {
+  uint64_t cells = 0;
+  uint64_t jobs = 0;
+  uint64_t done = 0;
+};
+
+absl::StatusOr<std::map<Stage, StageCount>> CountStages(const SweepSpec& spec, Database* database) {
+  std::map<Stage, StageCount> counts;
+  RETURN_IF_ERROR(ForEachDistinctJob(spec, [&](const PlannedJob& job, absl::Span<const JobKey>) -> absl::Status {
+    StageCount& count = counts[job.stage];
+    ++count.jobs;
+    if (database == nullptr) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const bool done, IsDone(database, job.key));
+    if (done) ++count.done;
+    return absl::OkStatus();
+  }));
+  for (auto& [stage, count] : counts) count.cells = CellCount(spec);
+  return counts;
+}
+
+absl::Status Plan(const PlanArguments& arguments, const CommandContext& context) {
+  ASSIGN_OR_RETURN(const std::string yaml, ReadSweepFile(arguments.file));
+  ParseOptions options;
+  options.max_cells = arguments.max_cells;
+  ASSIGN_OR_RETURN(const SweepSpec spec, ParseSweep(yaml, arguments.file, options));
+  for (const std::string& warning : spec.warnings) absl::FPrintF(stderr, "iclsweep: warning: %s\n", warning);
+  std::unique_ptr<Database> database;
+  absl::StatusOr<std::unique_ptr<Database>> opened = OpenForReading(DatabaseFile(context.data_dir));
+  if (opened.ok()) {
+    database = *std::move(opened);
+  } else if (!absl::IsNotFound(opened.status())) {
+    return opened.status();
+  }
+  ASSIGN_OR_RETURN(const auto counts, CountStages(spec, database.get()));
+  if (context.json) {
+    nlohmann::json document = {{"sweep", spec.name}, {"spec_hash", spec.hash_hex}, {"cells", CellCount(spec)}};
+    for (const auto& [stage, count] : counts) {
+      document["stages"].push_back({{"stage", std::string(StageName(stage))},
+                                    {"jobs", count.jobs},
+                                    {"done", count.done},
+                                    {"to_run", count.jobs - count.done},
+                                    {"cells_per_job", static_cast<double>(count.cells) / static_cast<double>(count.jobs)}});
+    }
+    absl::PrintF("%s\n", document.dump());
+    return absl::OkStatus();
+  }
+  absl::PrintF("sweep %s: %d cells\n", spec.name, CellCount(spec));
+  for (const Axis& axis : spec.axes) absl::PrintF("  axis %s: %d values\n", axis.path, axis.values.size());
+  absl::PrintF("\n%-10s %12s %16s %14s %12s\n", "stage", "jobs", "cells per job", "already done", "to run");
+  uint64_t jobs = 0;
+  uint64_t done = 0;
+  for (const auto& [stage, count] : counts) {
+    absl::PrintF("%-10s %12d %16.6g %14d %12d\n", StageName(stage), count.jobs,
+                 static_cast<double>(count.cells) / static_cast<double>(count.jobs), count.done, count.jobs - count.done);
+    jobs += count.jobs;
+    done += count.done;
+  }
+  absl::PrintF("%-10s %12d %16s %14d %12d\n", "all", jobs, "", done, jobs - done);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddPlan(CLI::App* app, CommandContext* context) {
+  CLI::App* command = app->add_subcommand("plan", "Cells and jobs of a sweep file, and what of it is done already; runs nothing.");
+  auto arguments = std::make_shared<PlanArguments>();
+  command->add_option("sweep", arguments->file, "sweep file (YAML)")->required();
+  command->add_option("--max-cells", arguments->max_cells, "refuse larger grids")->capture_default_str();
+  AddDataOption(command, context);
+  AddJsonOption(command, context);
+  command->callback([arguments, context] {
+    const absl::Status status = Plan(*arguments, *context);
+    context->exit_code = status.ok() ? kAllDone : Fail(status);
+  });
+}
+
+}  // namespace iclsweep

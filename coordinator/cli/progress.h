@@ -1,0 +1,40 @@
+// Shows how a sweep advances: one line redrawn on a terminal, plain lines elsewhere (when something changed, at most one
+// every ten seconds). Pure text making is apart from the drawing, for tests.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <string>
+
+#include "iclsweep/v1/sweep.pb.h"
+
+namespace iclsweep {
+
+// Mean duration of a stage's finished jobs in microseconds; 0 = none finished.
+using StageDurations = std::map<std::string, double>;
+
+// Seconds until everything is done with `workers` workers; -1 when a stage's duration is not known yet.
+double EstimateSeconds(const v1::SweepStatus& status, const StageDurations& durations, uint32_t workers);
+
+// "train 1/2  evaluate 30/108  theory 54/54  compare 0/18 | 42% | 3.1 jobs/s | ETA 1m20s"
+std::string ProgressLine(const v1::SweepStatus& status, double jobs_per_second, double eta_seconds);
+
+class ProgressPrinter {
+ public:
+  // `terminal`: redraw in place.
+  ProgressPrinter(std::FILE* out, bool terminal) : out_(out), terminal_(terminal) {}
+  void Show(const v1::SweepStatus& status, const StageDurations& durations, uint32_t workers, int64_t now_us);
+  // Ends the line being redrawn.
+  void Finish();
+
+ private:
+  std::FILE* out_;
+  bool terminal_;
+  std::string last_;
+  int64_t last_us_ = 0;
+  int64_t first_us_ = -1;
+  uint64_t first_done_ = 0;
+};
+
+}  // namespace iclsweep

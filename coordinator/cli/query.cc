@@ -1,0 +1,36 @@
+// iclsweep query: plain SQL on the results database, read-only.
+#include <memory>
+
+#include "coordinator/cli/command.h"
+#include "coordinator/cli/table.h"
+#include "coordinator/service/server.h"
+#include "proto/base/status_macros.h"
+#include "storage/sqlite/sqlite_store.h"
+
+namespace iclsweep {
+namespace {
+
+absl::Status Query(const std::string& sql, const CommandContext& context) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, OpenForReading(DatabaseFile(context.data_dir)));
+  ASSIGN_OR_RETURN(Statement query, database->PrepareQuery(sql));
+  PrintOptions options;
+  options.format = FormatFor(context.json);
+  return PrintRows(&query, options, stdout).status();
+}
+
+}  // namespace
+
+void AddQuery(CLI::App* app, CommandContext* context) {
+  CLI::App* command = app->add_subcommand("query", "Run one reading SQL statement; the views are results, cells, progress, "
+                                                   "attempts, failures, best.");
+  auto sql = std::make_shared<std::string>();
+  command->add_option("sql", *sql, "e.g. \"SELECT * FROM results LIMIT 5\"")->required();
+  AddDataOption(command, context);
+  AddJsonOption(command, context);
+  command->callback([sql, context] {
+    const absl::Status status = Query(*sql, *context);
+    context->exit_code = status.ok() ? kAllDone : Fail(status);
+  });
+}
+
+}  // namespace iclsweep

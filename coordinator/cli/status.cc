@@ -1,0 +1,71 @@
+// iclsweep status: where a sweep stands, from its coordinator or from the database itself.
+#include <memory>
+
+#include "absl/strings/str_format.h"
+#include "coordinator/cli/client.h"
+#include "coordinator/cli/command.h"
+#include "coordinator/service/server.h"
+#include "coordinator/service/services.h"
+#include "google/protobuf/util/json_util.h"
+#include "proto/base/status_macros.h"
+
+namespace iclsweep {
+namespace {
+
+void PrintStatus(const v1::StatusResponse& response, bool from_coordinator) {
+  for (const v1::SweepStatus& sweep : response.sweeps()) {
+    absl::PrintF("sweep %s: %d cells%s%s\n\n", sweep.name(), sweep.cells(), sweep.expanding() ? ", still expanding" : "",
+                 sweep.finished() ? ", finished" : "");
+    absl::PrintF("%-10s %10s %10s %10s %10s %10s %10s %16s\n", "stage", "jobs", "done", "failed", "running", "ready", "blocked",
+                 "upstream failed");
+    for (const v1::StageProgress& stage : sweep.stages()) {
+      absl::PrintF("%-10s %10d %10d %10d %10d %10d %10d %16d\n", stage.stage(), stage.total(), stage.done(), stage.failed(),
+                   stage.leased(), stage.ready(), stage.blocked(), stage.upstream_failed());
+    }
+    for (const std::string& failure : sweep.first_failures()) absl::PrintF("failed: %s\n", failure);
+  }
+  if (from_coordinator) absl::PrintF("\n%d workers connected\n", response.workers());
+}
+
+absl::Status Status(const std::string& sweep, const CommandContext& context) {
+  v1::StatusResponse response;
+  if (context.coordinator.empty()) {
+    v1::StatusRequest request;
+    request.set_sweep(sweep);
+    ASSIGN_OR_RETURN(response, ReadStatus(DatabaseFile(context.data_dir), request));
+  } else {
+    SweepClient client(context.coordinator);
+    ASSIGN_OR_RETURN(response, client.Status(sweep));
+  }
+  if (!context.json) {
+    PrintStatus(response, !context.coordinator.empty());
+    return absl::OkStatus();
+  }
+  std::string text;
+  google::protobuf::util::JsonPrintOptions options;
+  options.always_print_primitive_fields = true;
+  options.preserve_proto_field_names = true;
+  if (!google::protobuf::util::MessageToJsonString(response, &text, options).ok()) {
+    return absl::InternalError("cannot print the status as JSON");
+  }
+  absl::PrintF("%s\n", text);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddStatus(CLI::App* app, CommandContext* context) {
+  CLI::App* command =
+      app->add_subcommand("status", "Where a sweep stands: from --coordinator, else from the database in --data.");
+  auto sweep = std::make_shared<std::string>();
+  command->add_option("sweep", *sweep, "name of the sweep; default: the newest");
+  AddDataOption(command, context);
+  AddCoordinatorOption(command, context);
+  AddJsonOption(command, context);
+  command->callback([sweep, context] {
+    const absl::Status status = Status(*sweep, *context);
+    context->exit_code = status.ok() ? kAllDone : Fail(status);
+  });
+}
+
+}  // namespace iclsweep

@@ -1,0 +1,64 @@
+// iclsweep submit: hand a sweep file to a running coordinator.
+#include <memory>
+
+#include "absl/strings/str_format.h"
+#include "coordinator/cli/client.h"
+#include "coordinator/cli/command.h"
+#include "coordinator/cli/submitted.h"
+#include "coordinator/spec/sweep_spec.h"
+#include "nlohmann/json.hpp"
+#include "proto/base/status_macros.h"
+
+namespace iclsweep {
+
+void PrintSubmitted(const v1::SubmitResponse& response, std::FILE* out) {
+  absl::FPrintF(out, "sweep %s %s: %d cells, %d jobs, %d of them done already\n", response.name(),
+                response.resumed() ? "resumed" : "submitted", response.cells(), response.jobs(), response.jobs_done());
+}
+
+namespace {
+
+struct SubmitArguments {
+  std::string file;
+  uint64_t max_cells = 10'000'000;
+};
+
+absl::Status Submit(const SubmitArguments& arguments, const CommandContext& context) {
+  RETURN_IF_ERROR(RequireCoordinator(context.coordinator));
+  ASSIGN_OR_RETURN(const std::string yaml, ReadSweepFile(arguments.file));
+  ParseOptions options;
+  options.max_cells = arguments.max_cells;
+  ASSIGN_OR_RETURN(const SweepSpec spec, ParseSweep(yaml, arguments.file, options));
+  for (const std::string& warning : spec.warnings) absl::FPrintF(stderr, "iclsweep: warning: %s\n", warning);
+  SweepClient client(context.coordinator);
+  ASSIGN_OR_RETURN(const v1::SubmitResponse response, client.Submit(yaml, arguments.file, arguments.max_cells));
+  if (context.json) {
+    absl::PrintF("%s\n", nlohmann::json({{"sweep", response.name()},
+                                         {"resumed", response.resumed()},
+                                         {"cells", response.cells()},
+                                         {"jobs", response.jobs()},
+                                         {"jobs_done", response.jobs_done()}})
+                             .dump());
+    return absl::OkStatus();
+  }
+  PrintSubmitted(response, stderr);
+  absl::PrintF("%s\n", response.name());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddSubmit(CLI::App* app, CommandContext* context) {
+  CLI::App* command = app->add_subcommand("submit", "Hand a sweep file to a coordinator; its name is the last line printed.");
+  auto arguments = std::make_shared<SubmitArguments>();
+  command->add_option("sweep", arguments->file, "sweep file (YAML)")->required();
+  command->add_option("--max-cells", arguments->max_cells, "refuse larger grids")->capture_default_str();
+  AddCoordinatorOption(command, context);
+  AddJsonOption(command, context);
+  command->callback([arguments, context] {
+    const absl::Status status = Submit(*arguments, *context);
+    context->exit_code = status.ok() ? kAllDone : Fail(status);
+  });
+}
+
+}  // namespace iclsweep

@@ -1,0 +1,30 @@
+// iclsweep: launch sweeps, follow them, read their results. Wiring only.
+#include <CLI/CLI.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "coordinator/cli/command.h"
+#include "proto/base/build_info.h"
+#include "spdlog/sinks/stdout_sinks.h"
+#include "spdlog/spdlog.h"
+
+int main(int argc, char** argv) {
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("iclsweep"));
+  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v");
+  iclsweep::CommandContext context;
+  CLI::App app("iclsweep: sweeps for in-context-learning research. Launch, query, resume.");
+  app.set_version_flag("--version", absl::StrCat("iclsweep ", iclsweep::ProgramVersion(), " (", iclsweep::BuildVersion(), ")"));
+  app.require_subcommand(1);
+  app.footer("Exit codes: 0 all done, 1 finished with failed cells, 2 bad input, 3 cannot reach, open or write, 4 refused, "
+             "130 interrupted.");
+  for (const auto add : {iclsweep::AddRun, iclsweep::AddPlan, iclsweep::AddServe, iclsweep::AddSubmit, iclsweep::AddStatus,
+                         iclsweep::AddWait, iclsweep::AddResults, iclsweep::AddQuery, iclsweep::AddExport,
+                         iclsweep::AddVersion}) {
+    add(&app, &context);
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : iclsweep::kBadInput;
+  }
+  return context.exit_code;
+}

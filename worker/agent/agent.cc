@@ -1,0 +1,331 @@
+#include "worker/agent/agent.h"
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
+#include "spdlog/spdlog.h"
+
+namespace iclsweep {
+namespace {
+
+// The probe's name is fixed by the coordinator; its content is the database's identity.
+constexpr char kProbe[] = "/.iclsweep-probe";
+
+bool TryAgain(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || absl::IsResourceExhausted(status) ||
+         absl::IsAborted(status) || absl::IsInternal(status) || absl::IsUnknown(status);
+}
+
+Cause CauseOf(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kInvalidArgument:
+      return Cause::kInvalid;
+    case absl::StatusCode::kResourceExhausted:
+      return Cause::kOutOfMemory;
+    case absl::StatusCode::kAborted:
+      return Cause::kDeviceError;
+    default:
+      return Cause::kFailed;
+  }
+}
+
+// 0.2, 0.4, ... 5 seconds.
+class Backoff {
+ public:
+  int64_t Next() {
+    const int64_t pause = pause_;
+    pause_ = std::min<int64_t>(pause_ * 2, 5'000'000);
+    return pause;
+  }
+
+ private:
+  int64_t pause_ = 200'000;
+};
+
+}  // namespace
+
+void Agent::Stop(Cause cause) {
+  {
+    MutexLock lock(&mu_);
+    stop_cause_ = cause;
+    stopping_ = true;
+    stop_stage_ = true;
+    wake_.notify_all();
+  }
+  bool running = false;
+  {
+    MutexLock lock(&mu_);
+    running = running_.has_value();
+  }
+  if (!running) link_->Cancel();  // an idle worker sits in a poll
+}
+
+bool Agent::Pause(int64_t micros) {
+  MutexLock lock(&mu_);
+  if (!stopping_) lock.WaitFor(wake_, std::chrono::microseconds(micros));
+  return !stopping_;
+}
+
+WorkerId Agent::worker() {
+  MutexLock lock(&mu_);
+  return registration_.worker;
+}
+
+std::vector<LeaseProgress> Agent::Held() {
+  // What lies in the spool is finished work: its lease is kept until the coordinator has acknowledged it.
+  std::vector<LeaseProgress> held;
+  for (const LeaseRef& lease : slot_->SpooledLeases()) held.push_back({lease});
+  MutexLock lock(&mu_);
+  if (running_.has_value() && !revoked_) held.push_back(*running_);
+  return held;
+}
+
+absl::Status Agent::Run() {
+  const absl::Status status = Work();
+  return stopping_ ? absl::OkStatus() : status;
+}
+
+absl::Status Agent::Work() {
+  RETURN_IF_ERROR(RegisterUntilAccepted());
+  std::jthread heartbeat([this](std::stop_token stop) { Heartbeat(std::move(stop)); });
+  int64_t idle_since = clock_->MonotonicMicros();
+  while (!stopping_) {
+    bool again = false;
+    {
+      MutexLock lock(&mu_);
+      if (draining_) return absl::OkStatus();
+      again = std::exchange(must_register_, false);
+    }
+    if (again) RETURN_IF_ERROR(RegisterUntilAccepted());
+    RETURN_IF_ERROR(DeliverSpool());
+    const std::string request = absl::StrCat(slot_->uuid(), "-", worker().value, "-", ++requests_);
+    absl::StatusOr<std::vector<LeasedWork>> leased = link_->Lease(worker(), request, options_.poll_us);
+    for (Backoff backoff; !leased.ok() && TryAgain(leased.status()) && Pause(backoff.Next());) {
+      leased = link_->Lease(worker(), request, options_.poll_us);  // the same request: nothing is leased twice
+    }
+    if (stopping_) break;
+    if (absl::IsNotFound(leased.status())) {
+      MutexLock lock(&mu_);
+      must_register_ = true;
+      continue;
+    }
+    RETURN_IF_ERROR(leased.status());
+    for (const LeasedWork& work : *leased) RETURN_IF_ERROR(RunOne(work));
+    const int64_t now = clock_->MonotonicMicros();
+    if (!leased->empty()) idle_since = now;
+    if (options_.idle_timeout_us > 0 && now - idle_since >= options_.idle_timeout_us) return absl::OkStatus();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Agent::CheckSharedArtifacts(const Registration& registration) const {
+  std::ifstream probe(registration.artifact_dir + kProbe);
+  std::string uuid;
+  if (probe && std::getline(probe, uuid) && uuid == registration.database_uuid) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("this machine does not see the coordinator's artifact directory ", registration.artifact_dir,
+                   "; put the coordinator's --data on a filesystem that both share"));
+}
+
+absl::Status Agent::RegisterUntilAccepted() {
+  const SlotIdentity identity{slot_->uuid(), options_.slot_name};
+  for (Backoff backoff; !stopping_;) {
+    absl::StatusOr<Registration> registered = link_->Register(identity, Held(), slot_->ReadPredecessor());
+    if (registered.ok()) {
+      RETURN_IF_ERROR(CheckSharedArtifacts(*registered));
+      MutexLock lock(&mu_);
+      for (const LeaseRef& lease : registered->revoked) {
+        if (running_.has_value() && running_->lease == lease) {
+          revoked_ = true;
+          stop_stage_ = true;
+        }
+      }
+      if (!running_.has_value()) slot_->ForgetPredecessor();
+      registration_ = *std::move(registered);
+      return absl::OkStatus();
+    }
+    if (!TryAgain(registered.status())) return registered.status();
+    spdlog::warn("cannot register: {}; trying again", registered.status().message());
+    Pause(backoff.Next());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Agent::DeliverSpool() {
+  ASSIGN_OR_RETURN(const std::vector<Slot::Spooled> spooled, slot_->ReadSpool());
+  for (const Slot::Spooled& entry : spooled) {
+    for (Backoff backoff;;) {
+      const absl::StatusOr<Delivery> delivery = link_->Complete(worker(), entry.encoded);
+      if (delivery.ok() || absl::IsInvalidArgument(delivery.status())) {
+        if (!delivery.ok()) spdlog::error("the coordinator refuses {}: {}", entry.file, delivery.status().message());
+        RETURN_IF_ERROR(slot_->Forget(entry.file));
+        break;
+      }
+      if (!TryAgain(delivery.status())) return delivery.status();
+      spdlog::warn("cannot deliver a result: {}; it stays in the spool, trying again", delivery.status().message());
+      if (!Pause(backoff.Next())) return absl::OkStatus();  // the slot's next process delivers it
+    }
+  }
+  return absl::OkStatus();
+}
+
+StageContext Agent::ContextOf(const LeasedWork& work) {
+  MutexLock lock(&mu_);
+  StageContext context;
+  context.device = options_.device;
+  context.device_kind = options_.provenance.device_kind;
+  context.artifact_dir = registration_.artifact_dir;
+  context.artifact_name = ToHex(work.key);
+  if (!work.input_artifacts.empty()) {
+    context.checkpoint_dir = absl::StrCat(registration_.artifact_dir, "/", work.input_artifacts.front());
+  }
+  context.partial_dir = absl::StrCat(registration_.partial_dir, "/", ToHex(work.key));
+  context.attempt = work.lease.attempt;
+  context.checkpoint_every_steps = registration_.checkpoint_every_steps;
+  context.stop = &stop_stage_;
+  context.progress = [this](int64_t steps_run, int64_t done, int64_t total, bool checkpointed) {
+    OnProgress(steps_run, done, total, checkpointed);
+  };
+  return context;
+}
+
+void Agent::OnProgress(int64_t steps_run, int64_t done, int64_t total, bool checkpointed) {
+  LeaseProgress progress;
+  {
+    MutexLock lock(&mu_);
+    if (!running_.has_value()) return;
+    running_->steps_run = static_cast<uint64_t>(steps_run);
+    running_->steps_done = static_cast<uint64_t>(done);
+    running_->steps_total = static_cast<uint64_t>(total);
+    running_->checkpointed |= checkpointed;
+    progress = *running_;
+  }
+  slot_->MarkRunning(progress);
+  if (options_.fault) Fault(checkpointed ? "checkpointed" : "progress");
+}
+
+absl::StatusOr<StageResult> Agent::RunStage(const LeasedWork& work) {
+  {
+    MutexLock lock(&mu_);
+    running_ = LeaseProgress{work.lease};
+    revoked_ = false;
+    stop_stage_ = stopping_.load();
+    slot_->MarkRunning(*running_);
+  }
+  Fault("after_lease");
+  return work.run(ContextOf(work));
+}
+
+Completion Agent::Describe(const LeasedWork& work, const absl::StatusOr<StageResult>& result, int64_t duration_us) {
+  Completion completion;
+  completion.lease = work.lease;
+  completion.key = work.key;
+  completion.duration_us = duration_us;
+  completion.provenance = options_.provenance;
+  {
+    MutexLock lock(&mu_);
+    completion.database_uuid = registration_.database_uuid;
+    if (running_.has_value()) completion.steps_run = running_->steps_run;
+  }
+  if (result.ok()) {
+    completion.result = *result;
+  } else {
+    completion.outcome = AttemptOutcome::kFailed;
+    completion.cause = CauseOf(result.status());
+    completion.message = std::string(result.status().message());
+  }
+  return completion;
+}
+
+absl::Status Agent::RunOne(const LeasedWork& work) {
+  const int64_t start = clock_->MonotonicMicros();
+  const absl::StatusOr<StageResult> result = RunStage(work);
+  const Completion completion = Describe(work, result, clock_->MonotonicMicros() - start);
+  bool revoked = false;
+  {
+    MutexLock lock(&mu_);
+    revoked = revoked_;
+  }
+  absl::Status status;
+  if (absl::IsCancelled(result.status())) {
+    if (!revoked) GiveBack(work.lease);
+  } else {
+    status = HandIn(completion);
+  }
+  {
+    MutexLock lock(&mu_);
+    running_.reset();
+    slot_->ClearRunning();
+  }
+  return status;
+}
+
+void Agent::GiveBack(const LeaseRef& lease) {
+  Cause cause = Cause::kDrained;
+  uint64_t steps_run = 0;
+  {
+    MutexLock lock(&mu_);
+    cause = stop_cause_;
+    if (running_.has_value()) steps_run = running_->steps_run;
+  }
+  const absl::Status released = link_->Release(worker(), lease, cause, steps_run);
+  if (!released.ok()) {
+    spdlog::warn("could not give the lease of job {} back: {}; it will run out", lease.job.value, released.message());
+  }
+}
+
+absl::Status Agent::HandIn(const Completion& completion) {
+  RETURN_IF_ERROR(slot_->Spool(completion.lease, link_->Encode(completion)));
+  {
+    // From here on the spool speaks for this attempt: a crash now must not be charged to the job.
+    MutexLock lock(&mu_);
+    running_.reset();
+    slot_->ClearRunning();
+  }
+  Fault("after_spool");
+  return DeliverSpool();
+}
+
+void Agent::SyncOnce() {
+  const absl::StatusOr<SyncReply> reply = link_->Sync(worker(), Held());
+  if (!reply.ok()) return;  // the next one, or the lease's end, will tell
+  MutexLock lock(&mu_);
+  must_register_ |= reply->register_again;
+  draining_ |= reply->drain;
+  for (const LeaseRef& lease : reply->revoked) {
+    if (running_.has_value() && running_->lease == lease) {
+      spdlog::warn("the lease of job {} (attempt {}) was revoked", lease.job.value, lease.attempt);
+      revoked_ = true;
+      stop_stage_ = true;
+    }
+  }
+}
+
+void Agent::Heartbeat(std::stop_token stop) {
+  std::stop_callback wake(stop, [this] {
+    MutexLock lock(&mu_);
+    wake_.notify_all();
+  });
+  while (!stop.stop_requested()) {
+    bool again = false;
+    {
+      MutexLock lock(&mu_);
+      // Checked under the lock that the wake-up takes, so that a stop is never slept through.
+      if (!stop.stop_requested()) lock.WaitFor(wake_, std::chrono::microseconds(registration_.heartbeat_us));
+      // A running job cannot wait for the main thread to register again.
+      again = must_register_ && running_.has_value();
+      if (again) must_register_ = false;
+    }
+    if (stop.stop_requested()) return;
+    if (again) {
+      const absl::Status status = RegisterUntilAccepted();
+      if (!status.ok()) spdlog::error("cannot register again: {}", status.message());
+    }
+    SyncOnce();
+  }
+}
+
+}  // namespace iclsweep

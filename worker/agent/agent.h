@@ -1,0 +1,88 @@
+// One worker process's life: register its slot, deliver what an earlier process left in the spool, then lease, run, spool,
+// hand in, again and again; meanwhile a heartbeat thread renews the lease, however long a step takes.
+//
+// It knows the coordinator as a WorkerLink and time as a Clock, and leaves what a job is to LeasedWork::run.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "proto/base/clock.h"
+#include "proto/base/domain.h"
+#include "proto/base/mutex.h"
+#include "proto/base/stage.h"
+#include "worker/agent/slot.h"
+#include "worker/agent/worker_link.h"
+
+namespace iclsweep {
+
+struct AgentOptions {
+  std::string slot_name;
+  Provenance provenance;
+  std::string device = "cpu";
+  int64_t poll_us = 20'000'000;
+  int64_t idle_timeout_us = 0;  // exit after so long without work; 0 = never
+  // For tests of crashes: called at "after_spool", "after_lease", ... ; empty = none.
+  std::function<void(const std::string& point)> fault;
+};
+
+class Agent {
+ public:
+  // All three must outlive the agent.
+  Agent(const AgentOptions& options, WorkerLink* link, Slot* slot, Clock* clock)
+      : options_(options), link_(link), slot_(slot), clock_(clock) {}
+
+  // Until Stop, drain or idle timeout (OK), or an error nobody can repair by waiting: refused by the coordinator,
+  // artifact directory not shared, disk full.
+  absl::Status Run();
+
+  // From a signal's thread: the stage saves what it can, the lease is given back, Run returns. Thread-safe.
+  void Stop(Cause cause);
+
+ private:
+  absl::Status Work();
+  absl::Status RegisterUntilAccepted();
+  absl::Status CheckSharedArtifacts(const Registration& registration) const;
+  absl::Status DeliverSpool();
+  absl::Status RunOne(const LeasedWork& work);
+  absl::StatusOr<StageResult> RunStage(const LeasedWork& work);
+  Completion Describe(const LeasedWork& work, const absl::StatusOr<StageResult>& result, int64_t duration_us);
+  absl::Status HandIn(const Completion& completion);
+  void GiveBack(const LeaseRef& lease);
+  StageContext ContextOf(const LeasedWork& work);
+  void OnProgress(int64_t steps_run, int64_t done, int64_t total, bool checkpointed);
+  void Heartbeat(std::stop_token stop);
+  void SyncOnce();
+  // Waits; false when stopping.
+  bool Pause(int64_t micros);
+  std::vector<LeaseProgress> Held();
+  WorkerId worker();
+  void Fault(const std::string& point) const {
+    if (options_.fault) options_.fault(point);
+  }
+
+  const AgentOptions options_;
+  WorkerLink* const link_;
+  Slot* const slot_;
+  Clock* const clock_;
+
+  std::atomic<bool> stop_stage_ = false;  // read by the stage: stopping, or its lease was revoked
+  std::atomic<bool> stopping_ = false;
+
+  Mutex mu_;
+  std::condition_variable wake_;
+  Registration registration_ ABSL_GUARDED_BY(mu_);
+  std::optional<LeaseProgress> running_ ABSL_GUARDED_BY(mu_);
+  bool revoked_ ABSL_GUARDED_BY(mu_) = false;
+  bool must_register_ ABSL_GUARDED_BY(mu_) = false;
+  bool draining_ ABSL_GUARDED_BY(mu_) = false;
+  Cause stop_cause_ ABSL_GUARDED_BY(mu_) = Cause::kPreempted;
+  uint64_t requests_ = 0;
+};
+
+}  // namespace iclsweep

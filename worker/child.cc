@@ -1,0 +1,88 @@
+#include "worker/child.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+#include <thread>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "proto/base/clock.h"
+#include "spdlog/spdlog.h"
+#include "worker/agent/agent.h"
+#include "worker/agent/slot.h"
+#include "worker/device.h"
+#include "worker/fault.h"
+#include "worker/link/grpc_link.h"
+#include "worker/stages.h"
+
+namespace iclsweep {
+namespace {
+
+constexpr int64_t kSlotWaitUs = 60'000'000;
+
+// Ends with the node agent: SIGTERM when it dies, and an own check for when it died before we asked.
+bool FollowParent() {
+  const char* expected = std::getenv("ICLSWEEP_PARENT_PID");
+  if (expected == nullptr) return true;
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  int pid = 0;
+  return absl::SimpleAtoi(expected, &pid) && ::getppid() == pid;
+}
+
+// An earlier process of this slot may still be saving its checkpoint.
+absl::StatusOr<std::unique_ptr<Slot>> OpenSlot(const std::string& directory) {
+  const int64_t since = RealClock()->MonotonicMicros();
+  while (true) {
+    absl::StatusOr<std::unique_ptr<Slot>> slot = Slot::Open(directory);
+    if (!absl::IsFailedPrecondition(slot.status())) return slot;
+    if (RealClock()->MonotonicMicros() - since > kSlotWaitUs) return slot;
+    RealClock()->SleepMicros(20'000);
+  }
+}
+
+int ExitCode(const absl::Status& status) {
+  if (status.ok()) return 0;
+  spdlog::error("{}", status.message());
+  return absl::IsFailedPrecondition(status) ? 4 : 3;
+}
+
+}  // namespace
+
+int RunChild(const ChildOptions& options) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&signals, signal);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before any thread exists
+  if (!FollowParent()) return 0;
+
+  absl::StatusOr<std::unique_ptr<Slot>> slot = OpenSlot(options.slot_dir);
+  if (!slot.ok()) return ExitCode(slot.status());
+  const absl::StatusOr<Provenance> provenance = SetUpDevice(options.device, options.threads);
+  if (!provenance.ok()) return ExitCode(provenance.status());
+
+  AgentOptions agent_options;
+  agent_options.slot_name = absl::StrCat(provenance->host, "/", options.slot_name);
+  agent_options.provenance = *provenance;
+  agent_options.device = options.device;
+  agent_options.idle_timeout_us = options.idle_timeout_us;
+  agent_options.fault = FaultHookFromEnvironment();
+  const std::unique_ptr<WorkerLink> link = MakeGrpcLink(options.coordinator, *provenance, RunStage);
+  Agent agent(agent_options, link.get(), slot->get(), RealClock());
+
+  std::jthread signal_thread([&](std::stop_token stop) {
+    int received = 0;
+    while (!stop.stop_requested()) {
+      const timespec timeout{0, 100'000'000};
+      if (::sigtimedwait(&signals, nullptr, &timeout) < 0) continue;
+      if (++received > 1) ::_exit(130);
+      agent.Stop(Cause::kPreempted);
+    }
+  });
+  return ExitCode(agent.Run());
+}
+
+}  // namespace iclsweep

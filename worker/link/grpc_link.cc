@@ -1,0 +1,194 @@
+#include "worker/link/grpc_link.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "iclsweep/v1/worker.grpc.pb.h"
+#include "proto/base/mutex.h"
+#include "proto/base/status_macros.h"
+#include "proto/canonical.h"
+#include "proto/convert.h"
+#include "proto/rpc.h"
+
+namespace iclsweep {
+namespace {
+
+constexpr auto kCallDeadline = std::chrono::seconds(20);
+
+class GrpcLink final : public WorkerLink {
+ public:
+  GrpcLink(const std::string& coordinator, Provenance provenance, StageRunner runner)
+      : stub_(v1::WorkerService::NewStub(ConnectTo(coordinator))),
+        provenance_(std::move(provenance)),
+        runner_(std::move(runner)) {}
+
+  absl::StatusOr<Registration> Register(const SlotIdentity& slot, const std::vector<LeaseProgress>& held,
+                                        const Predecessor& predecessor) override {
+    v1::RegisterRequest request;
+    request.set_slot_uuid(slot.uuid);
+    request.set_slot_name(slot.name);
+    request.set_pid(static_cast<uint32_t>(::getpid()));
+    request.set_format_version(kKeyFormatVersion);
+    for (const Stage stage : kAllStages) {
+      v1::StageNumerics* numerics = request.add_numerics();
+      numerics->set_stage(std::string(StageName(stage)));
+      numerics->set_version(NumericsVersion(stage));
+    }
+    *request.mutable_provenance() = ToWire(provenance_);
+    for (const LeaseProgress& progress : held) *request.add_held() = ToWire(progress);
+    if (predecessor.progress.lease.job) {
+      v1::PredecessorExit* exit = request.mutable_predecessor();
+      exit->set_job_id(predecessor.progress.lease.job.value);
+      exit->set_attempt(predecessor.progress.lease.attempt);
+      exit->set_steps_run(predecessor.progress.steps_run);
+      exit->set_checkpointed(predecessor.progress.checkpointed);
+      exit->set_cause(std::string(CauseName(predecessor.cause)));
+      exit->set_description(predecessor.description);
+      exit->set_log_tail(predecessor.log_tail);
+    }
+    v1::RegisterResponse response;
+    RETURN_IF_ERROR(Invoke(&v1::WorkerService::Stub::Register, request, &response, kCallDeadline));
+    Registration registration;
+    registration.worker = WorkerId{response.worker_id()};
+    registration.database_uuid = response.database_uuid();
+    registration.artifact_dir = response.artifact_dir();
+    registration.partial_dir = response.partial_dir();
+    registration.heartbeat_us = int64_t{response.heartbeat_ms()} * 1000;
+    registration.checkpoint_every_steps = static_cast<int64_t>(response.checkpoint_every_steps());
+    for (const v1::HeldLease& revoked : response.revoked()) registration.revoked.push_back(FromWire(revoked).lease);
+    return registration;
+  }
+
+  absl::StatusOr<std::vector<LeasedWork>> Lease(WorkerId worker, const std::string& request_id, int64_t wait_us) override {
+    v1::LeaseRequest request;
+    request.set_worker_id(worker.value);
+    request.set_request_id(request_id);
+    request.set_max_jobs(1);
+    request.set_wait_ms(static_cast<uint32_t>(wait_us / 1000));
+    v1::LeaseResponse response;
+    RETURN_IF_ERROR(Invoke(&v1::WorkerService::Stub::Lease, request, &response,
+                           std::chrono::duration_cast<std::chrono::seconds>(std::chrono::microseconds(wait_us)) + kCallDeadline));
+    std::vector<LeasedWork> leased;
+    for (const v1::LeasedJob& job : response.jobs()) leased.push_back(WorkOf(job));
+    return leased;
+  }
+
+  absl::StatusOr<SyncReply> Sync(WorkerId worker, const std::vector<LeaseProgress>& held) override {
+    v1::SyncRequest request;
+    request.set_worker_id(worker.value);
+    for (const LeaseProgress& progress : held) *request.add_held() = ToWire(progress);
+    v1::SyncResponse response;
+    RETURN_IF_ERROR(Invoke(&v1::WorkerService::Stub::Sync, request, &response, kCallDeadline));
+    SyncReply reply;
+    reply.register_again = response.register_again();
+    reply.drain = response.drain();
+    for (const v1::HeldLease& revoked : response.revoked()) reply.revoked.push_back(FromWire(revoked).lease);
+    return reply;
+  }
+
+  absl::StatusOr<Delivery> Complete(WorkerId worker, const std::string& encoded) override {
+    v1::CompleteRequest request;
+    request.set_worker_id(worker.value);
+    if (!request.add_completions()->ParseFromString(encoded)) {
+      return absl::InvalidArgumentError("a spooled result cannot be read");
+    }
+    v1::CompleteResponse response;
+    RETURN_IF_ERROR(Invoke(&v1::WorkerService::Stub::Complete, request, &response, kCallDeadline));
+    if (response.verdicts_size() != 1) return absl::InternalError("complete: no verdict");
+    switch (response.verdicts(0)) {
+      case v1::COMPLETION_VERDICT_COMMITTED:
+        return Delivery::kCommitted;
+      case v1::COMPLETION_VERDICT_ALREADY_COMMITTED:
+        return Delivery::kAlreadyCommitted;
+      default:
+        return Delivery::kStale;
+    }
+  }
+
+  absl::Status Release(WorkerId worker, const LeaseRef& lease, Cause cause, uint64_t steps_run) override {
+    v1::ReleaseRequest request;
+    request.set_worker_id(worker.value);
+    v1::ReleasedLease* released = request.add_leases();
+    released->set_job_id(lease.job.value);
+    released->set_attempt(lease.attempt);
+    released->set_cause(std::string(CauseName(cause)));
+    released->set_steps_run(steps_run);
+    v1::ReleaseResponse response;
+    return Invoke(&v1::WorkerService::Stub::Release, request, &response, std::chrono::seconds(3));
+  }
+
+  std::string Encode(const Completion& completion) override { return ToWire(completion).SerializeAsString(); }
+
+  void Cancel() override {
+    MutexLock lock(&mu_);
+    cancelled_ = true;
+    for (grpc::ClientContext* context : in_flight_) context->TryCancel();
+  }
+
+ private:
+  template <typename Method, typename Request, typename Response, typename Duration>
+  absl::Status Invoke(Method method, const Request& request, Response* response, Duration deadline) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + deadline);
+    {
+      MutexLock lock(&mu_);
+      if (cancelled_) return absl::CancelledError("stopping");
+      in_flight_.insert(&context);
+    }
+    const grpc::Status status = (stub_.get()->*method)(&context, request, response);
+    MutexLock lock(&mu_);
+    in_flight_.erase(&context);
+    return FromGrpcStatus(status);
+  }
+
+  // Recomputes the job's key, so that a worker never computes something else than what the key says.
+  LeasedWork WorkOf(const v1::LeasedJob& job) {
+    LeasedWork work;
+    work.lease = {JobId{job.job_id()}, job.attempt()};
+    work.stage = StageFromName(job.stage()).value_or(Stage::kNoop);
+    work.key = JobKeyFromBytes(job.job_key()).value_or(JobKey{});
+    for (const v1::Dependency& dependency : job.dependencies()) {
+      if (!dependency.artifact_path().empty()) work.input_artifacts.push_back(dependency.artifact_path());
+    }
+    work.run = [this, job](const StageContext& context) -> absl::StatusOr<StageResult> {
+      RETURN_IF_ERROR(CheckKey(job));
+      return runner_(job, context);
+    };
+    return work;
+  }
+
+  static absl::Status CheckKey(const v1::LeasedJob& job) {
+    ASSIGN_OR_RETURN(const google::protobuf::Message* inputs, InputsOf(job));
+    std::vector<JobKey> parents;
+    for (const v1::Dependency& dependency : job.dependencies()) {
+      const auto key = JobKeyFromBytes(dependency.job_key());
+      if (!key.has_value()) return absl::InvalidArgumentError(absl::StrCat("job ", job.job_id(), ": a dependency has no key"));
+      parents.push_back(*key);
+    }
+    ASSIGN_OR_RETURN(const JobKey key, ComputeJobKey(*StageFromName(job.stage()), *inputs, parents));
+    if (JobKeyFromBytes(job.job_key()) != key) {
+      return absl::InvalidArgumentError(absl::StrCat("job ", job.job_id(), ": its key is not the hash of its inputs (", ToHex(key),
+                                                     "): coordinator and worker differ"));
+    }
+    return absl::OkStatus();
+  }
+
+  std::unique_ptr<v1::WorkerService::Stub> stub_;
+  const Provenance provenance_;
+  const StageRunner runner_;
+  Mutex mu_;
+  bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
+  std::set<grpc::ClientContext*> in_flight_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace
+
+std::unique_ptr<WorkerLink> MakeGrpcLink(const std::string& coordinator, Provenance provenance, StageRunner runner) {
+  return std::make_unique<GrpcLink>(coordinator, std::move(provenance), std::move(runner));
+}
+
+}  // namespace iclsweep
