@@ -22,7 +22,7 @@ struct Matrix {
 
   Matrix(int64_t r, int64_t c)
       : rows(r), columns(c), values(static_cast<size_t>(r * c), 0.0) {}
-  double* column(int64_t j) { return &values[static_cast<size_t>(j * rows)]; }
+  double* Column(int64_t j) { return &values[static_cast<size_t>(j * rows)]; }
 };
 
 // I - beta v v', with v on entries from .. rows-1; v lives in the column it
@@ -55,7 +55,7 @@ struct PivotedQr {
                                  // the diagonal of `a`
   std::vector<int64_t>
       pivot;  // column j of R belongs to column pivot[j] of the input
-  int64_t rank() const { return static_cast<int64_t>(diagonal.size()); }
+  int64_t Rank() const { return static_cast<int64_t>(diagonal.size()); }
 };
 
 PivotedQr Factor(double cut, Matrix* a, std::vector<double>* b) {
@@ -66,7 +66,7 @@ PivotedQr Factor(double cut, Matrix* a, std::vector<double>* b) {
     int64_t best = k;
     double largest = -1;
     for (int64_t j = k; j < a->columns; ++j) {
-      const double rest = Dot(a->column(j) + k, a->column(j) + k, a->rows - k);
+      const double rest = Dot(a->Column(j) + k, a->Column(j) + k, a->rows - k);
       if (rest > largest) {
         largest = rest;
         best = j;
@@ -75,14 +75,14 @@ PivotedQr Factor(double cut, Matrix* a, std::vector<double>* b) {
     const double size = std::sqrt(std::max(largest, 0.0));
     if (size == 0 || (k > 0 && size <= cut * std::fabs(qr.diagonal[0]))) break;
     if (best != k) {
-      std::swap_ranges(a->column(k), a->column(k) + a->rows, a->column(best));
+      std::swap_ranges(a->Column(k), a->Column(k) + a->rows, a->Column(best));
       std::swap(qr.pivot[static_cast<size_t>(k)],
                 qr.pivot[static_cast<size_t>(best)]);
     }
-    const Reflector reflector = Eliminate(a->column(k), k, a->rows);
+    const Reflector reflector = Eliminate(a->Column(k), k, a->rows);
     for (int64_t j = k + 1; j < a->columns; ++j)
-      Reflect(reflector, a->column(k), k, a->rows, a->column(j));
-    Reflect(reflector, a->column(k), k, a->rows, b->data());
+      Reflect(reflector, a->Column(k), k, a->rows, a->Column(j));
+    Reflect(reflector, a->Column(k), k, a->rows, b->data());
     qr.diagonal.push_back(reflector.diagonal);
   }
   return qr;
@@ -91,12 +91,12 @@ PivotedQr Factor(double cut, Matrix* a, std::vector<double>* b) {
 // Solves R z = c for an upper triangular R of full rank.
 std::vector<double> BackSubstitute(const PivotedQr& qr, Matrix* a,
                                    std::vector<double> c) {
-  for (int64_t k = qr.rank(); k-- > 0;) {
+  for (int64_t k = qr.Rank(); k-- > 0;) {
     c[static_cast<size_t>(k)] /= qr.diagonal[static_cast<size_t>(k)];
     for (int64_t i = 0; i < k; ++i)
-      c[static_cast<size_t>(i)] -= a->column(k)[i] * c[static_cast<size_t>(k)];
+      c[static_cast<size_t>(i)] -= a->Column(k)[i] * c[static_cast<size_t>(k)];
   }
-  c.resize(static_cast<size_t>(qr.rank()));
+  c.resize(static_cast<size_t>(qr.Rank()));
   return c;
 }
 
@@ -104,27 +104,27 @@ std::vector<double> BackSubstitute(const PivotedQr& qr, Matrix* a,
 // c, 0).
 std::vector<double> MinimumNorm(const PivotedQr& qr, Matrix* a,
                                 const std::vector<double>& c) {
-  const int64_t rank = qr.rank();
+  const int64_t rank = qr.Rank();
   Matrix transposed(a->columns, rank);
   for (int64_t k = 0; k < rank; ++k) {
-    transposed.column(k)[k] = qr.diagonal[static_cast<size_t>(k)];
+    transposed.Column(k)[k] = qr.diagonal[static_cast<size_t>(k)];
     for (int64_t j = k + 1; j < a->columns; ++j)
-      transposed.column(k)[j] = a->column(j)[k];
+      transposed.Column(k)[j] = a->Column(j)[k];
   }
   std::vector<Reflector> reflectors;
   std::vector<double> z(static_cast<size_t>(a->columns), 0.0);
   for (int64_t k = 0; k < rank; ++k) {
-    reflectors.push_back(Eliminate(transposed.column(k), k, transposed.rows));
+    reflectors.push_back(Eliminate(transposed.Column(k), k, transposed.rows));
     for (int64_t j = k + 1; j < rank; ++j) {
-      Reflect(reflectors.back(), transposed.column(k), k, transposed.rows,
-              transposed.column(j));
+      Reflect(reflectors.back(), transposed.Column(k), k, transposed.rows,
+              transposed.Column(j));
     }
-    const double known = Dot(transposed.column(k), z.data(), k);
+    const double known = Dot(transposed.Column(k), z.data(), k);
     z[static_cast<size_t>(k)] =
         (c[static_cast<size_t>(k)] - known) / reflectors.back().diagonal;
   }
   for (int64_t k = rank; k-- > 0;) {
-    Reflect(reflectors[static_cast<size_t>(k)], transposed.column(k), k,
+    Reflect(reflectors[static_cast<size_t>(k)], transposed.Column(k), k,
             transposed.rows, z.data());
   }
   return z;
@@ -134,8 +134,8 @@ std::vector<double> MinimumNorm(const PivotedQr& qr, Matrix* a,
 std::vector<double> Solve(Matrix a, std::vector<double> b, double cut) {
   const PivotedQr qr = Factor(cut, &a, &b);
   std::vector<double> w(static_cast<size_t>(a.columns), 0.0);
-  if (qr.rank() == 0) return w;
-  const std::vector<double> z = qr.rank() == a.columns
+  if (qr.Rank() == 0) return w;
+  const std::vector<double> z = qr.Rank() == a.columns
                                     ? BackSubstitute(qr, &a, std::move(b))
                                     : MinimumNorm(qr, &a, b);
   for (size_t j = 0; j < w.size(); ++j)
@@ -161,8 +161,8 @@ std::vector<double> RidgeWeights(const Examples& context, double lambda) {
   std::copy(context.labels, context.labels + context.count, b.begin());
   for (int64_t j = 0; j < dims; ++j) {
     for (int64_t i = 0; i < context.count; ++i)
-      a.column(j)[i] = context.inputs[i * dims + j];
-    if (lambda > 0) a.column(j)[context.count + j] = std::sqrt(lambda);
+      a.Column(j)[i] = context.inputs[i * dims + j];
+    if (lambda > 0) a.Column(j)[context.count + j] = std::sqrt(lambda);
   }
   const double cut = std::numeric_limits<double>::epsilon() *
                      static_cast<double>(std::max(rows, dims));

@@ -9,6 +9,8 @@
 namespace iclsweep {
 namespace {
 
+constexpr double kRadiansPerDegree = 3.14159265358979323846 / 180;
+
 double Dot(const double* a, const double* b, int dims) {
   double sum = 0;
   for (int i = 0; i < dims; ++i) sum += a[i] * b[i];
@@ -124,7 +126,6 @@ CosSin CosSinSmall(double x) {
 }  // namespace
 
 CosSin CosSinDegrees(double degrees) {
-  constexpr double kRadiansPerDegree = 3.14159265358979323846 / 180;
   if (degrees <= 45) return CosSinSmall(degrees * kRadiansPerDegree);
   const CosSin complement = CosSinSmall((90 - degrees) * kRadiansPerDegree);
   return {complement.sin, complement.cos};

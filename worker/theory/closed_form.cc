@@ -94,7 +94,7 @@ struct Traces {
 };
 Traces TracesOf(const InputCovariance& covariance) {
   Traces traces;
-  std::vector<double> unit(static_cast<size_t>(covariance.dims()), 0.0);
+  std::vector<double> unit(static_cast<size_t>(covariance.Dims()), 0.0);
   for (size_t i = 0; i < unit.size(); ++i) {
     unit[i] = 1;
     const Applied applied = Apply(covariance, unit);
@@ -248,7 +248,7 @@ TaskMoments FixedTasks(const InputCovariance& covariance,
   TaskMoments moments = EmptyMoments(std::move(noise_variance));
   moments.trace = TracesOf(covariance).lambda_a;
   const auto count = static_cast<size_t>(moments.tasks);
-  const int64_t dims = covariance.dims();
+  const int64_t dims = covariance.Dims();
   std::vector<std::vector<double>> w;
   std::vector<Applied> applied;
   for (size_t i = 0; i < count; ++i) {

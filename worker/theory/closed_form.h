@@ -42,7 +42,7 @@ class InputCovariance {
                                                int dims,
                                                const Pretraining& pretraining);
 
-  int dims() const { return dims_; }
+  int Dims() const { return dims_; }
   std::vector<double> Lambda(const std::vector<double>& v) const;  // Lambda v
   std::vector<double> GammaInverse(
       const std::vector<double>& v) const;  // Gamma^-1 v

@@ -19,7 +19,9 @@ namespace iclsweep::testing {
 
 inline std::filesystem::path GoldenFolder(const std::string& data_set) {
   const char* root = std::getenv("ICLSWEEP_GOLDEN");
-  return std::filesystem::path(root != nullptr ? root : "golden") / data_set;
+  return std::filesystem::path(root != nullptr && *root != '\0' ? root
+                                                                : "golden") /
+         data_set;
 }
 
 struct GoldenTensor {
