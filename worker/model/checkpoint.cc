@@ -1,0 +1,235 @@
+#include "worker/model/checkpoint.h"
+
+#include <google/protobuf/util/json_util.h>
+
+#include <filesystem>
+#include <map>
+#include <system_error>
+#include <utility>
+
+#include "ATen/ATen.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "proto/base/sha256.h"
+#include "proto/base/status_macros.h"
+#include "worker/model/files.h"
+#include "worker/model/safetensors.h"
+
+namespace iclsweep {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr int kFormat =
+    1;  // of the "iclsweep" object; a reader refuses a newer one
+
+std::string Join(const std::string& dir, const char* name) {
+  return (fs::path(dir) / name).string();
+}
+
+// Another copy of the checkpoint may do.
+absl::Status Damaged(const absl::Status& status) {
+  return absl::UnavailableError(absl::StrCat("checkpoint: ", status.message()));
+}
+
+absl::StatusOr<int> ReadInt(const json& object, const char* name,
+                            const std::string& path) {
+  const auto found = object.find(name);
+  if (found == object.end() || !found->is_number_integer()) {
+    return absl::UnavailableError(
+        absl::StrCat("checkpoint: ", path, " has no integer ", name));
+  }
+  const auto value = found->get<int64_t>();
+  if (value < 0 || value > 1'000'000'000) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("checkpoint: ", path, ": ", name, " is ", value));
+  }
+  return static_cast<int>(value);
+}
+
+absl::StatusOr<json> ConfigJson(const CheckpointContent& content) {
+  const ModelConfig& config = content.model->config();
+  std::string inputs_text;
+  google::protobuf::util::JsonPrintOptions print;
+  print.preserve_proto_field_names = true;
+  const auto status = google::protobuf::util::MessageToJsonString(
+      content.inputs, &inputs_text, print);
+  if (!status.ok())
+    return absl::InternalError(
+        absl::StrCat("checkpoint: TrainInputs: ", status.ToString()));
+  return json{{"model_type", "gpt2"},
+              {"architectures", {"GPT2Model"}},
+              {"activation_function", "gelu_new"},
+              {"n_layer", config.layers},
+              {"n_head", config.heads},
+              {"n_embd", config.width},
+              {"n_inner", nullptr},
+              {"n_positions", 2 * config.positions},
+              {"vocab_size", 1},
+              {"bos_token_id", 0},
+              {"eos_token_id", 0},
+              {"layer_norm_epsilon", 1e-5},
+              {"initializer_range", config.init_std},
+              {"attn_pdrop", 0.0},
+              {"embd_pdrop", 0.0},
+              {"resid_pdrop", 0.0},
+              {"scale_attn_weights", true},
+              {"scale_attn_by_inverse_layer_idx", false},
+              {"use_cache", false},
+              {"torch_dtype", "float32"},
+              {"iclsweep",
+               {{"format", kFormat},
+                {"dims", config.dims},
+                {"init_std", config.init_std},
+                {"trained_points", content.trained_points},
+                {"key", content.key},
+                {"inputs", json::parse(inputs_text)},
+                {"non_finite", content.non_finite}}}};
+}
+
+// Reads the "iclsweep" object into everything but the model.
+absl::Status ReadOwnObject(const json& own, const std::string& path,
+                           ModelConfig* config, LoadedCheckpoint* loaded) {
+  if (!own.is_object())
+    return absl::UnavailableError(
+        absl::StrCat("checkpoint: ", path, ": iclsweep is not an object"));
+  ASSIGN_OR_RETURN(const int format, ReadInt(own, "format", path));
+  if (format != kFormat)
+    return absl::InvalidArgumentError(
+        absl::StrCat("checkpoint: ", path, " has format ", format));
+  ASSIGN_OR_RETURN(config->dims, ReadInt(own, "dims", path));
+  ASSIGN_OR_RETURN(loaded->trained_points,
+                   ReadInt(own, "trained_points", path));
+  const auto init_std = own.find("init_std");
+  if (init_std != own.end() && init_std->is_number())
+    config->init_std = init_std->get<double>();
+  const auto inputs = own.find("inputs");
+  if (inputs == own.end())
+    return absl::UnavailableError(
+        absl::StrCat("checkpoint: ", path, " has no inputs"));
+  const auto status = google::protobuf::util::JsonStringToMessage(
+      inputs->dump(), &loaded->inputs);
+  if (!status.ok()) {
+    return absl::UnavailableError(
+        absl::StrCat("checkpoint: ", path, ": inputs: ", status.ToString()));
+  }
+  loaded->non_finite = own.value("non_finite", json(false)) == json(true);
+  return absl::OkStatus();
+}
+
+// Drops what older Hugging Face files carry beside the parameters.
+void DropBuffers(std::map<std::string, at::Tensor>* tensors) {
+  std::erase_if(*tensors, [](const auto& item) {
+    const std::string& name = item.first;
+    return name == "_backbone.wte.weight" ||
+           absl::EndsWith(name, ".attn.bias") ||
+           absl::EndsWith(name, ".attn.masked_bias");
+  });
+}
+
+absl::StatusOr<int> DimsOfWeights(
+    const std::map<std::string, at::Tensor>& tensors, const std::string& path) {
+  const auto found = tensors.find("_read_in.weight");
+  if (found == tensors.end() || found->second.dim() != 2) {
+    return absl::UnavailableError(
+        absl::StrCat("checkpoint: ", path, " has no matrix _read_in.weight"));
+  }
+  return static_cast<int>(found->second.size(1));
+}
+
+absl::StatusOr<Artifact> Describe(const std::string& directory,
+                                  const std::string& name) {
+  ASSIGN_OR_RETURN(std::string sha256,
+                   Sha256HexOfFile(Join(directory, kModelFile)));
+  Artifact artifact{.path = name, .sha256 = std::move(sha256)};
+  std::error_code error;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end;
+       it.increment(error)) {
+    artifact.bytes += static_cast<int64_t>(it->file_size(error));
+  }
+  if (error)
+    return absl::UnavailableError(absl::StrCat(
+        "cannot read the size of ", directory, ": ", error.message()));
+  return artifact;
+}
+
+}  // namespace
+
+absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(const std::string& dir,
+                                                const std::string& weights_file,
+                                                at::Device device,
+                                                at::ScalarType type) {
+  const std::string config_path = Join(dir, kConfigFile);
+  const absl::StatusOr<std::string> text = ReadFile(config_path);
+  if (!text.ok()) return Damaged(text.status());
+  const json file = json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (!file.is_object())
+    return absl::UnavailableError(
+        absl::StrCat("checkpoint: ", config_path, " is not a JSON object"));
+  const std::string weights_path = Join(dir, weights_file.c_str());
+  absl::StatusOr<TensorFile> weights = ReadSafetensors(weights_path);
+  if (!weights.ok())
+    return weights.status().code() == absl::StatusCode::kResourceExhausted
+               ? weights.status()
+               : Damaged(weights.status());
+  DropBuffers(&weights->tensors);
+
+  ModelConfig config;
+  ASSIGN_OR_RETURN(config.layers, ReadInt(file, "n_layer", config_path));
+  ASSIGN_OR_RETURN(config.heads, ReadInt(file, "n_head", config_path));
+  ASSIGN_OR_RETURN(config.width, ReadInt(file, "n_embd", config_path));
+  ASSIGN_OR_RETURN(const int tokens, ReadInt(file, "n_positions", config_path));
+  config.positions = tokens / 2;
+  ASSIGN_OR_RETURN(config.dims, DimsOfWeights(weights->tensors, weights_path));
+  // Sizes are checked against the weights before anything of that size is
+  // allocated.
+  if (static_cast<size_t>(config.layers) > weights->tensors.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "checkpoint: ", weights_path, " has no ", config.layers, " layers"));
+  }
+  ASSIGN_OR_RETURN(Gpt2 model, Gpt2::Create(config, type, device));
+  LoadedCheckpoint loaded{std::move(model), config.positions, {}, false};
+  if (const auto own = file.find("iclsweep"); own != file.end()) {
+    RETURN_IF_ERROR(ReadOwnObject(*own, config_path, &config, &loaded));
+  }
+  if (const absl::Status status = loaded.model.SetParameters(weights->tensors);
+      !status.ok()) {
+    return absl::Status(
+        status.code(),
+        absl::StrCat("checkpoint: ", weights_path, ": ", status.message()));
+  }
+  return loaded;
+}
+
+absl::StatusOr<Artifact> PublishCheckpoint(const CheckpointContent& content,
+                                           const std::string& artifact_dir,
+                                           const std::string& name) {
+  ASSIGN_OR_RETURN(const json config, ConfigJson(content));
+  const std::string target = Join(artifact_dir, name.c_str());
+  const std::map<std::string, std::string> metadata = {{"format", "pt"}};
+  ASSIGN_OR_RETURN(
+      const std::string model,
+      SerializeSafetensors({content.model->NamedParameters(), metadata}));
+  const absl::Status published = PublishDirectory(
+      target, [&](const std::string& temporary) -> absl::Status {
+        RETURN_IF_ERROR(WriteFileDurably(Join(temporary, kModelFile), model));
+        RETURN_IF_ERROR(
+            WriteSafetensors(Join(temporary, kInitialFile),
+                             {content.initial->NamedParameters(), metadata}));
+        return WriteFileDurably(Join(temporary, kConfigFile),
+                                config.dump(1) + "\n");
+      });
+  if (!published.ok() && published.code() != absl::StatusCode::kAlreadyExists)
+    return published;
+  ASSIGN_OR_RETURN(Artifact artifact, Describe(target, name));
+  if (const std::string own = Sha256Hex(model); artifact.sha256 != own) {
+    return absl::InternalError(absl::StrCat(
+        "checkpoint: ", target, " holds other weights (", artifact.sha256,
+        ") than this attempt trained (", own, ")"));
+  }
+  return artifact;
+}
+
+}  // namespace iclsweep
