@@ -89,9 +89,15 @@ absl::StatusOr<json> ConfigJson(const CheckpointContent& content) {
                 {"non_finite", content.non_finite}}}};
 }
 
-// Reads the "iclsweep" object into everything but the model.
+struct LoadedDescription {
+  int64_t trained_points = 0;
+  v1::TrainInputs inputs;
+  bool non_finite = false;
+};
+
+// Reads the "iclsweep" object.
 absl::Status ReadOwnObject(const json& own, const std::string& path,
-                           ModelConfig* config, LoadedCheckpoint* loaded) {
+                           ModelConfig* config, LoadedDescription* loaded) {
   if (!own.is_object())
     return absl::UnavailableError(
         absl::StrCat("checkpoint: ", path, ": iclsweep is not an object"));
@@ -189,11 +195,14 @@ absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(const std::string& dir,
     return absl::InvalidArgumentError(absl::StrCat(
         "checkpoint: ", weights_path, " has no ", config.layers, " layers"));
   }
-  ASSIGN_OR_RETURN(Gpt2 model, Gpt2::Create(config, type, device));
-  LoadedCheckpoint loaded{std::move(model), config.positions, {}, false};
+  LoadedDescription description{config.positions, {}, false};
   if (const auto own = file.find("iclsweep"); own != file.end()) {
-    RETURN_IF_ERROR(ReadOwnObject(*own, config_path, &config, &loaded));
+    RETURN_IF_ERROR(ReadOwnObject(*own, config_path, &config, &description));
   }
+  ASSIGN_OR_RETURN(Gpt2 model, Gpt2::Create(config, type, device));
+  LoadedCheckpoint loaded{std::move(model), description.trained_points,
+                          std::move(description.inputs),
+                          description.non_finite};
   if (const absl::Status status = loaded.model.SetParameters(weights->tensors);
       !status.ok()) {
     return absl::Status(
