@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "ATen/ATen.h"
+#include "proto/base/sha256.h"
 #include "tests/support/status_matchers.h"
 #include "tests/worker/evaluate/rows.h"
 #include "tests/worker/model/golden.h"
@@ -20,11 +21,17 @@ namespace {
 using testing::GoldenPath;
 
 constexpr int kDims = 3;
+// The weights the numbers below were measured on.
+constexpr char kSha256[] =
+    "4f143337a8a414775195cfcd61d8ff1422d8d3f348644254e4cbca0d54ec65d1";
+
+std::string AnchorPath() {
+  return (GoldenPath("anchor_weights") / "qsB_0.safetensors").string();
+}
 
 // Parameters under our names; the file's matrices of blocks are [out, in].
 Gpt2 LoadAnchor() {
-  const auto file = ReadSafetensors(
-      (GoldenPath("anchor_weights") / "qsB_0.safetensors").string());
+  const auto file = ReadSafetensors(AnchorPath());
   EXPECT_OK(file);
   const ModelConfig config{
       .layers = 3,
@@ -83,7 +90,11 @@ constexpr Golden kGolden[] = {
 class ContinualGoldenTest : public testing::Scratch {};
 
 TEST_F(ContinualGoldenTest, ATrainedModelForgetsAsInPython) {
-  ICLSWEEP_SKIP_WITHOUT_GOLDEN("anchor_weights");
+  if (const auto sha256 = Sha256HexOfFile(AnchorPath());
+      !sha256.ok() || *sha256 != kSha256) {
+    GTEST_SKIP() << "golden data set anchor_weights has no " << AnchorPath()
+                 << " with SHA-256 " << kSha256;
+  }
   const Gpt2 model = LoadAnchor();
   const auto answers = [&](const PromptBlock& block,
                            const std::vector<int>& order)

@@ -108,6 +108,22 @@ TEST(EvaluatePromptsTest, LeastSquaresAloneHasItsTextbookError) {
   }
 }
 
+// One example with N(0, I) inputs in d dimensions. Averaging predicts
+// y_1 x_1'x_q; as E[(w'x)^2 |x|^2] = (d + 2) |w|^2 and E[y_1 x_1] = w, its
+// error is (d + 2 - 2 + 1) |w|^2. The nearest of one example is that one: 2
+// |w|^2.
+TEST(EvaluatePromptsTest, AveragingAndNearestThreeHaveTheirTextbookErrors) {
+  const auto rows = ByKey(Measure(MakeInputs(1, 1, 4, 65536)));
+  const Measurement& zero = rows.at({"zero", "G", 0, 0});  // |w|^2
+  const Measurement& averaging = rows.at({"averaging", "G", 0, 0});
+  const Measurement& nearest = rows.at({"nn3", "G", 0, 0});
+  EXPECT_NEAR(
+      averaging.value, 5 * zero.value,
+      4 * std::hypot(averaging.standard_error, 5 * zero.standard_error));
+  EXPECT_NEAR(nearest.value, 2 * zero.value,
+              4 * std::hypot(nearest.standard_error, 2 * zero.standard_error));
+}
+
 TEST(EvaluatePromptsTest,
      LeastSquaresIsExactWithEnoughNoiselessExamplesOfOneTask) {
   const auto rows = ByKey(Measure(MakeInputs(1, 6, 4, 300)));

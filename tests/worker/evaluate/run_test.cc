@@ -65,7 +65,7 @@ TEST_F(EvaluateTest, ReportsEveryPredictor) {
   Publish(model_, 12);
   ASSERT_OK_AND_ASSIGN(const StageResult result, Evaluate(inputs_, context_));
   const auto rows = ByKey(result.measurements);
-  EXPECT_EQ(rows.size(), 5U * (3 * 6 + 4) + (3 * 2 + 2));
+  EXPECT_EQ(rows.size(), 5U * (3 * 6 + 4) + 3 * (3 * 2 + 2));
   for (const char* predictor :
        {"model", "least_squares", "ridge", "lsa", "msa"}) {
     for (const char* name : {"G", "G_single", "NT", "E_final", "delta_E", "F"})
