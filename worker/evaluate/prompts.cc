@@ -49,35 +49,58 @@ QueryPredictions PredictRidge(const OrderedPrompt& prompt, double lambda) {
       });
 }
 
+void AnswerByAveraging(const Examples& context, const double* queries,
+                       int64_t count, double* out) {
+  PredictLinear(AveragingWeights(context), queries, count, out);
+}
+
+void AnswerByNearestThree(const Examples& context, const double* queries,
+                          int64_t count, double* out) {
+  for (int64_t q = 0; q < count; ++q)
+    out[q] = NearestThree(context, queries + q * context.dims);
+}
+
 QueryPredictions Constant(double value, int tasks) {
   const std::vector<double> values(static_cast<size_t>(tasks), value);
   return {values, values, values};
 }
 
-// One table per predictor; `model` is always the first.
+// One table per predictor, in the order of prompts.h.
 class Tables {
  public:
-  explicit Tables(int tasks)
-      : tasks_(tasks),
-        tables_{{"model", tasks, ErrorTable::Rows::kAll},
-                {"zero", tasks, ErrorTable::Rows::kErrorsOnly},
-                {"least_squares", tasks, ErrorTable::Rows::kAll},
-                {"ridge", tasks, ErrorTable::Rows::kAll},
-                {"lsa", tasks, ErrorTable::Rows::kAll},
-                {"msa", tasks, ErrorTable::Rows::kAll}} {}
+  explicit Tables(int tasks) : tasks_(tasks) {
+    using Rows = ErrorTable::Rows;
+    for (const auto& [predictor, rows] : {std::pair{"model", Rows::kAll},
+                                          {"zero", Rows::kErrorsOnly},
+                                          {"least_squares", Rows::kAll},
+                                          {"ridge", Rows::kAll},
+                                          {"averaging", Rows::kErrorsOnly},
+                                          {"nn3", Rows::kErrorsOnly},
+                                          {"lsa", Rows::kAll},
+                                          {"msa", Rows::kAll}}) {
+      tables_.emplace_back(predictor, tasks, rows);
+    }
+  }
 
   void Add(const OrderedPrompt& prompt, const Setting& setting,
            const QueryPredictions* model) {
-    if (model != nullptr) tables_[0].Add(*model, prompt.query_labels);
-    tables_[1].Add(Constant(0, tasks_), prompt.query_labels);
+    size_t next = 0;
+    const auto add = [&](const QueryPredictions& predictions) {
+      tables_[next++].Add(predictions, prompt.query_labels);
+    };
     const QueryPredictions least_squares = PredictRidge(prompt, 0);
-    tables_[2].Add(least_squares, prompt.query_labels);
-    tables_[3].Add(setting.ridge_lambda == 0
-                       ? least_squares
-                       : PredictRidge(prompt, setting.ridge_lambda),
-                   prompt.query_labels);
-    tables_[4].Add(PredictLsa(prompt, setting.gamma), prompt.query_labels);
-    tables_[5].Add(PredictMsa(prompt, setting.gamma), prompt.query_labels);
+    add(model != nullptr
+            ? *model
+            : Constant(0,
+                       tasks_));  // without a model its table is not reported
+    add(Constant(0, tasks_));
+    add(least_squares);
+    add(setting.ridge_lambda == 0 ? least_squares
+                                  : PredictRidge(prompt, setting.ridge_lambda));
+    add(PredictQueries(prompt, AnswerByAveraging));
+    add(PredictQueries(prompt, AnswerByNearestThree));
+    add(PredictLsa(prompt, setting.gamma));
+    add(PredictMsa(prompt, setting.gamma));
   }
 
   void AddEverywhere(double prediction) {

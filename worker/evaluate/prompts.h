@@ -27,8 +27,9 @@ using ModelAnswers =
         const PromptBlock& block, const std::vector<int>& order)>;
 
 // Measurements of `model` (left out when it is empty), zero, least_squares,
-// ridge, lsa, msa, in this order. Reports one unit of progress per chunk.
-// Errors: InvalidArgument (parameters), Cancelled (context.stop), the model's.
+// ridge, averaging, nn3, lsa, msa, in this order. Reports one unit of progress
+// per chunk. Errors: InvalidArgument (parameters), Cancelled (context.stop),
+// the model's.
 absl::StatusOr<std::vector<Measurement>> EvaluatePrompts(
     const v1::EvaluateInputs& inputs, const ModelAnswers& model,
     const StageContext& context);

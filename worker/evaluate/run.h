@@ -2,20 +2,22 @@
 // (worker/tasks/prompt.h), with estimators and pretrained linear attention on
 // the same prompts. What it measures, of Li, Ding, Hu, arXiv 2605.28705,
 // section 3, as raw squared errors averaged over prompts:
-//   G         error at a task's own query          E_final  error at the same
-//   input after all tasks G_single  error with the task alone            F
-//   squared change of the prediction between the two NT        G - G_single
-//   delta_E  E_final - G
+//   G         error at a task's own query
+//   G_single  error at it with the task alone in the prompt
+//   NT        G - G_single
+//   E_final   error at the same input after all tasks
+//   delta_E   E_final - G
+//   F         squared change of the prediction between own and final query
 // The error of a query is taken against its label, label noise included.
 //
 // Measurements: per task (identity and position) all six, and averages over
 // tasks (task and position not applicable) of G, E_final, delta_E and F;
-// predictors model, zero (G and E_final only), least_squares, ridge, lsa, msa.
-// Each has a standard error over prompts (sample standard deviation / sqrt(n));
-// differences are taken prompt by prompt, averages over tasks too. Estimators
-// see all labelled pairs so far, query slots left out; lsa and msa use N =
-// evaluate.pretraining_length (0 = infinite; sweeps resolve 0 to train.points
-// before).
+// predictors model, least_squares, ridge, lsa, msa. For zero, averaging and nn3
+// only G and E_final. Each has a standard error over prompts (sample standard
+// deviation / sqrt(n)); differences are taken prompt by prompt, averages over
+// tasks too. Estimators see all labelled pairs so far, query slots left out;
+// lsa and msa use N = evaluate.pretraining_length (0 = infinite; sweeps resolve
+// 0 to train.points before).
 //
 // The model runs in float32 on context.device, everything else in double on the
 // CPU. Prompts come in chunks of a fixed size, the last one filled up with

@@ -7,9 +7,8 @@
 //
 // With S_s = sum_i x_i y_i over the examples of the task at position s
 // (0-based):
-//   LSA, any query:                x_q' Gamma^-1 (sum of all S) / M
-//   MSA, query at 1-based column c: x_q' Gamma^-1 (sum of S of earlier columns)
-//   / c
+//   LSA, any query:              x_q' Gamma^-1 (sum of all S) / M
+//   MSA, query at column c >= 1: x_q' Gamma^-1 (sum of S before c) / c
 // so MSA divides by (s+1)(M+1) at an own query and by T(M+1)+1 at a final one;
 // query slots count in the divisor although their label 0 adds nothing.
 #pragma once

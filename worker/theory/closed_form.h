@@ -6,15 +6,22 @@
 //
 // Every predictor is y^ = x_q' Gamma^-1 sum_i a_i S_i, S_i = sum of x y over
 // the M examples of the task at position i. Here a_i is one number a up to a
-// horizon and 0 beyond: LSA a = 1/M over all T tasks; MSA at the own query of
-// (1-based) position t a = 1/(t(M+1)) up to t; MSA at the final query a =
-// 1/(T(M+1)+1) over all T. With A = Gamma^-1 Lambda Gamma^-1, mu_i = Lambda
-// w_i, Sigma_i = mu_i mu_i' + (w_i' Lambda w_i + sigma_i^2) Lambda:
-//   E (y^ - y_t)^2 = sigma_t^2 + M a^2 tr(Sigma_t A) + M a^2 sum_{i != t}
-//   tr(Sigma_i A) + |b|^2 + (|h|^2 + 2 b' Lambda h), b = M a Gamma^-1 mu_t -
-//   w_t, h = M a Gamma^-1 sum_{i != t} mu_i, |v|^2 = v' Lambda v; drift E
-//   (y^_final - y^_own)^2 = M sum delta_i^2 tr(Sigma_i A) + M^2 |sum delta_i
-//   mu_i|_A^2, delta = a_final - a_own.
+// horizon and 0 beyond (t, T 1-based positions):
+//   LSA                 a = 1 / M            up to T
+//   MSA, own query      a = 1 / (t(M+1))     up to t
+//   MSA, final query    a = 1 / (T(M+1)+1)   up to T
+// With A = Gamma^-1 Lambda Gamma^-1, mu_i = Lambda w_i, |v|^2 = v' Lambda v and
+// Sigma_i = mu_i mu_i' + (w_i' Lambda w_i + sigma_i^2) Lambda:
+//   b = M a Gamma^-1 mu_t - w_t
+//   h = M a Gamma^-1 sum_{i != t} mu_i
+//   E (y^ - y_t)^2 = sigma_t^2                          irreducible
+//     + M a^2 tr(Sigma_t A)                             own variance
+//     + M a^2 sum_{i != t} tr(Sigma_i A)                other variance
+//     + |b|^2                                           own bias
+//     + |h|^2 + 2 b' Lambda h                           interference
+// and, with delta = a_final - a_own, the drift
+//   E (y^_final - y^_own)^2 = M sum_i delta_i^2 tr(Sigma_i A)      variance
+//     + M^2 (sum_i delta_i mu_i)' A (sum_i delta_i mu_i)           mean
 #pragma once
 
 #include <cstdint>
