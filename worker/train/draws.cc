@@ -18,8 +18,9 @@ std::vector<double> Scales(const v1::DataParams& data) {
 
 }  // namespace
 
-Batch DrawPrompts(const v1::DataParams& data, const PromptStream& stream,
-                  uint64_t first, int64_t count, const Extent& extent) {
+Batch DrawTrainingPrompts(const v1::DataParams& data,
+                          const PromptStream& stream, uint64_t first,
+                          int64_t count, const Extent& extent) {
   const int64_t dims = data.dims();
   const std::vector<double> scales = Scales(data);
   const auto options = at::TensorOptions().dtype(at::kDouble);

@@ -28,7 +28,8 @@ struct Batch {
 // Prompts first .. first + count - 1 with extent.points points. Coordinates
 // from extent.dims on are zero in x; w keeps all of them. REQUIRES:
 // data.eigenvalues is empty or has data.dims values.
-Batch DrawPrompts(const v1::DataParams& data, const PromptStream& stream,
-                  uint64_t first, int64_t count, const Extent& extent);
+Batch DrawTrainingPrompts(const v1::DataParams& data,
+                          const PromptStream& stream, uint64_t first,
+                          int64_t count, const Extent& extent);
 
 }  // namespace iclsweep

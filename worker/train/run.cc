@@ -109,9 +109,9 @@ class Run {
     const Extent extent = CurriculumAt(train, inputs_.data(), done_);
     const auto first =
         static_cast<uint64_t>(done_) * static_cast<uint64_t>(train.batch());
-    const Batch batch =
-        DrawPrompts(inputs_.data(), {static_cast<uint64_t>(inputs_.seed())},
-                    first, train.batch(), extent);
+    const Batch batch = DrawTrainingPrompts(
+        inputs_.data(), {static_cast<uint64_t>(inputs_.seed())}, first,
+        train.batch(), extent);
     const at::TensorOptions options =
         model_.parameters().front().options().requires_grad(false);
     const at::Tensor ys = batch.ys.to(options);

@@ -8,6 +8,7 @@
 #include "ATen/ATen.h"
 #include "c10/core/GradMode.h"
 #include "worker/model/torch_status.h"
+#include "worker/tasks/baselines.h"
 #include "worker/train/draws.h"
 #include "worker/train/schedule.h"
 
@@ -21,12 +22,18 @@ constexpr int64_t kChunk =
 // [V, n] -> [V, n].
 at::Tensor LeastSquares(const Batch& prompts) {
   at::Tensor predictions = at::zeros_like(prompts.ys);
-  for (int64_t i = 1; i < prompts.ys.size(1); ++i) {
-    const at::Tensor w = std::get<0>(at::linalg_lstsq(
-        prompts.xs.narrow(1, 0, i), prompts.ys.narrow(1, 0, i).unsqueeze(-1),
-        {}, "gelsy"));
-    predictions.select(1, i).copy_(
-        (prompts.xs.select(1, i) * w.squeeze(-1)).sum(-1));
+  const int64_t points = prompts.xs.size(1);
+  const int64_t dims = prompts.xs.size(2);
+  const double* xs = prompts.xs.const_data_ptr<double>();
+  const double* ys = prompts.ys.const_data_ptr<double>();
+  double* out = predictions.mutable_data_ptr<double>();
+  for (int64_t row = 0; row < prompts.xs.size(0); ++row) {
+    const double* x = xs + row * points * dims;
+    for (int64_t i = 1; i < points; ++i) {
+      const Examples before{x, ys + row * points, i, static_cast<int>(dims)};
+      PredictLinear(LeastSquaresWeights(before), x + i * dims, 1,
+                    out + row * points + i);
+    }
   }
   return predictions;
 }
@@ -70,8 +77,8 @@ absl::StatusOr<std::vector<Measurement>> Validate(const Gpt2& model,
           // Always whole chunks: kernels may round differently for other
           // shapes.
           const Batch prompts =
-              DrawPrompts(inputs.data(), stream, static_cast<uint64_t>(first),
-                          kChunk, extent);
+              DrawTrainingPrompts(inputs.data(), stream,
+                                  static_cast<uint64_t>(first), kChunk, extent);
           const at::Tensor predictions =
               model.Forward(prompts.xs.to(options), prompts.ys.to(options))
                   .cpu()

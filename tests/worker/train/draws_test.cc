@@ -16,46 +16,46 @@ v1::DataParams Data(int dims, double noise = 0) {
   return data;
 }
 
-TEST(DrawPromptsTest, DoNotDependOnHowTheyAreBatched) {
-  const Batch whole = DrawPrompts(Data(3, 0.5), {9}, 100, 8, {3, 5});
-  const Batch first = DrawPrompts(Data(3, 0.5), {9}, 100, 3, {3, 5});
-  const Batch rest = DrawPrompts(Data(3, 0.5), {9}, 103, 5, {3, 5});
+TEST(TrainingPromptsTest, DoNotDependOnHowTheyAreBatched) {
+  const Batch whole = DrawTrainingPrompts(Data(3, 0.5), {9}, 100, 8, {3, 5});
+  const Batch first = DrawTrainingPrompts(Data(3, 0.5), {9}, 100, 3, {3, 5});
+  const Batch rest = DrawTrainingPrompts(Data(3, 0.5), {9}, 103, 5, {3, 5});
   EXPECT_TRUE(at::equal(whole.xs, at::cat({first.xs, rest.xs})));
   EXPECT_TRUE(at::equal(whole.ys, at::cat({first.ys, rest.ys})));
 }
 
-TEST(DrawPromptsTest, LongerPromptsBeginWithTheShorterOnes) {
-  const Batch shorter = DrawPrompts(Data(3, 0.5), {9}, 0, 4, {3, 5});
-  const Batch longer = DrawPrompts(Data(3, 0.5), {9}, 0, 4, {3, 9});
+TEST(TrainingPromptsTest, LongerPromptsBeginWithTheShorterOnes) {
+  const Batch shorter = DrawTrainingPrompts(Data(3, 0.5), {9}, 0, 4, {3, 5});
+  const Batch longer = DrawTrainingPrompts(Data(3, 0.5), {9}, 0, 4, {3, 9});
   EXPECT_TRUE(at::equal(shorter.ys, longer.ys.narrow(1, 0, 5)));
 }
 
-TEST(DrawPromptsTest, SeedsAndStreamsAreIndependent) {
-  const Batch a = DrawPrompts(Data(3), {1}, 0, 500, {3, 5});
-  const Batch b = DrawPrompts(Data(3), {2}, 0, 500, {3, 5});
+TEST(TrainingPromptsTest, SeedsAndStreamsAreIndependent) {
+  const Batch a = DrawTrainingPrompts(Data(3), {1}, 0, 500, {3, 5});
+  const Batch b = DrawTrainingPrompts(Data(3), {2}, 0, 500, {3, 5});
   const Batch c =
-      DrawPrompts(Data(3),
-                  {1, Purpose::kValidationInput, Purpose::kValidationTask,
-                   Purpose::kValidationNoise},
-                  0, 500, {3, 5});
+      DrawTrainingPrompts(Data(3),
+                          {1, Purpose::kValidationInput,
+                           Purpose::kValidationTask, Purpose::kValidationNoise},
+                          0, 500, {3, 5});
   const double limit = 4 / std::sqrt(500 * 5 * 3);
   EXPECT_NEAR((a.xs * b.xs).mean().item<double>(), 0, limit);
   EXPECT_NEAR((a.xs * c.xs).mean().item<double>(), 0, limit);
 }
 
-TEST(DrawPromptsTest, CurriculumZeroesCoordinatesButKeepsTheOthers) {
-  const Batch all = DrawPrompts(Data(4), {1}, 0, 6, {4, 5});
-  const Batch live = DrawPrompts(Data(4), {1}, 0, 6, {2, 5});
+TEST(TrainingPromptsTest, CurriculumZeroesCoordinatesButKeepsTheOthers) {
+  const Batch all = DrawTrainingPrompts(Data(4), {1}, 0, 6, {4, 5});
+  const Batch live = DrawTrainingPrompts(Data(4), {1}, 0, 6, {2, 5});
   EXPECT_TRUE(at::equal(live.xs.narrow(2, 0, 2), all.xs.narrow(2, 0, 2)));
   EXPECT_EQ(live.xs.narrow(2, 2, 2).abs().max().item<double>(), 0);
 }
 
-TEST(DrawPromptsTest, InputsHaveTheAskedCovariance) {
+TEST(TrainingPromptsTest, InputsHaveTheAskedCovariance) {
   v1::DataParams data = Data(2);
   data.add_eigenvalues(4);
   data.add_eigenvalues(0.25);
   const at::Tensor xs =
-      DrawPrompts(data, {5}, 0, 4000, {2, 5}).xs.view({-1, 2});
+      DrawTrainingPrompts(data, {5}, 0, 4000, {2, 5}).xs.view({-1, 2});
   const double tolerance =
       4 * std::sqrt(2.0 / 20000);  // relative, of a variance over 20000 draws
   EXPECT_NEAR(xs.select(1, 0).square().mean().item<double>() / 4, 1, tolerance);
@@ -65,9 +65,9 @@ TEST(DrawPromptsTest, InputsHaveTheAskedCovariance) {
               4 / std::sqrt(20000.0));
 }
 
-TEST(DrawPromptsTest, NoiseIsAddedToTheNoiselessLabels) {
-  const Batch clean = DrawPrompts(Data(3), {5}, 0, 4000, {3, 5});
-  const Batch noisy = DrawPrompts(Data(3, 0.5), {5}, 0, 4000, {3, 5});
+TEST(TrainingPromptsTest, NoiseIsAddedToTheNoiselessLabels) {
+  const Batch clean = DrawTrainingPrompts(Data(3), {5}, 0, 4000, {3, 5});
+  const Batch noisy = DrawTrainingPrompts(Data(3, 0.5), {5}, 0, 4000, {3, 5});
   EXPECT_TRUE(at::equal(clean.xs, noisy.xs));
   const at::Tensor noise = noisy.ys - clean.ys;
   EXPECT_NEAR(noise.square().mean().item<double>() / 0.25, 1,
@@ -76,8 +76,8 @@ TEST(DrawPromptsTest, NoiseIsAddedToTheNoiselessLabels) {
               4 * 0.5 * std::sqrt(3.0 / 20000));
 }
 
-TEST(DrawPromptsTest, LabelsAreLinearInOneTaskPerPrompt) {
-  const Batch batch = DrawPrompts(Data(3), {5}, 0, 20, {3, 7});
+TEST(TrainingPromptsTest, LabelsAreLinearInOneTaskPerPrompt) {
+  const Batch batch = DrawTrainingPrompts(Data(3), {5}, 0, 20, {3, 7});
   const at::Tensor w = std::get<0>(
       at::linalg_lstsq(batch.xs.narrow(1, 0, 4),
                        batch.ys.narrow(1, 0, 4).unsqueeze(-1), {}, "gelsy"));
