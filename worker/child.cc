@@ -46,7 +46,7 @@ absl::StatusOr<std::unique_ptr<Slot>> OpenSlot(const std::string& directory) {
 
 int ExitCode(const absl::Status& status) {
   if (status.ok()) return 0;
-  spdlog::error("{}", status.message());
+  spdlog::error("{}", std::string(status.message()));
   return absl::IsFailedPrecondition(status) ? 4 : 3;
 }
 

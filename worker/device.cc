@@ -43,7 +43,7 @@ std::string GpuModel() {
 absl::StatusOr<Provenance> SetUpDevice(const std::string& device, int threads) {
   at::set_num_threads(threads);
   at::set_num_interop_threads(1);
-  at::set_flush_denormal(true);
+  at::globalContext().setFlushDenormal(true);
   at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
   at::globalContext().setDeterministicCuDNN(true);
   at::globalContext().setBenchmarkCuDNN(false);

@@ -69,7 +69,7 @@ absl::Status Plan(const PlanArguments& arguments, const CommandContext& context)
     return absl::OkStatus();
   }
   absl::PrintF("sweep %s: %d cells\n", spec.name, CellCount(spec));
-  for (const Axis& axis : spec.axes) absl::PrintF("  axis %s: %d values\n", axis.path, axis.values.size());
+  for (const Axis& axis : spec.axes) absl::PrintF("  axis %s: %d values\n", axis.path, axis.size());
   absl::PrintF("\n%-10s %12s %16s %14s %12s\n", "stage", "jobs", "cells per job", "already done", "to run");
   uint64_t jobs = 0;
   uint64_t done = 0;

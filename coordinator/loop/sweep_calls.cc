@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "coordinator/loop/loop.h"
+#include "coordinator/spec/freeze.h"
 #include "proto/base/status_macros.h"
 
 namespace iclsweep {

@@ -148,7 +148,7 @@ absl::Status Agent::RegisterUntilAccepted() {
       return absl::OkStatus();
     }
     if (!TryAgain(registered.status())) return registered.status();
-    spdlog::warn("cannot register: {}; trying again", registered.status().message());
+    spdlog::warn("cannot register: {}; trying again", std::string(registered.status().message()));
     Pause(backoff.Next());
   }
   return absl::OkStatus();
@@ -160,12 +160,12 @@ absl::Status Agent::DeliverSpool() {
     for (Backoff backoff;;) {
       const absl::StatusOr<Delivery> delivery = link_->Complete(worker(), entry.encoded);
       if (delivery.ok() || absl::IsInvalidArgument(delivery.status())) {
-        if (!delivery.ok()) spdlog::error("the coordinator refuses {}: {}", entry.file, delivery.status().message());
+        if (!delivery.ok()) spdlog::error("the coordinator refuses {}: {}", entry.file, std::string(delivery.status().message()));
         RETURN_IF_ERROR(slot_->Forget(entry.file));
         break;
       }
       if (!TryAgain(delivery.status())) return delivery.status();
-      spdlog::warn("cannot deliver a result: {}; it stays in the spool, trying again", delivery.status().message());
+      spdlog::warn("cannot deliver a result: {}; it stays in the spool, trying again", std::string(delivery.status().message()));
       if (!Pause(backoff.Next())) return absl::OkStatus();  // the slot's next process delivers it
     }
   }
@@ -273,7 +273,7 @@ void Agent::GiveBack(const LeaseRef& lease) {
   }
   const absl::Status released = link_->Release(worker(), lease, cause, steps_run);
   if (!released.ok()) {
-    spdlog::warn("could not give the lease of job {} back: {}; it will run out", lease.job.value, released.message());
+    spdlog::warn("could not give the lease of job {} back: {}; it will run out", lease.job.value, std::string(released.message()));
   }
 }
 
@@ -322,7 +322,7 @@ void Agent::Heartbeat(std::stop_token stop) {
     if (stop.stop_requested()) return;
     if (again) {
       const absl::Status status = RegisterUntilAccepted();
-      if (!status.ok()) spdlog::error("cannot register again: {}", status.message());
+      if (!status.ok()) spdlog::error("cannot register again: {}", std::string(status.message()));
     }
     SyncOnce();
   }

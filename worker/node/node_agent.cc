@@ -186,7 +186,7 @@ int NodeAgent::Run() {
       }
       const absl::Status started = Start(&child);
       if (!started.ok()) {
-        spdlog::error("slot {}: {}", child.slot.name, started.message());
+        spdlog::error("slot {}: {}", child.slot.name, std::string(started.message()));
         child.finished = true;
         child.exit_code = 3;
       }
