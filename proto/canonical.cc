@@ -27,14 +27,21 @@ absl::Status Refuse(const FieldDescriptor& field, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat(field.full_name(), ": ", why));
 }
 
-void AppendUint32(uint32_t value, std::string* out) {
-  for (int shift = 24; shift >= 0; shift -= 8)
-    out->push_back(static_cast<char>((value >> shift) & 0xFF));
+// Big-endian, 4 or 8 bytes.
+template <typename Integer>
+void AppendBigEndian(Integer value, std::string* out) {
+  char bytes[sizeof(Integer)];
+  for (size_t i = sizeof bytes; i-- > 0;
+       value = static_cast<Integer>(value >> 8)) {
+    bytes[i] = static_cast<char>(value & 0xFF);
+  }
+  out->append(bytes, sizeof bytes);
 }
-
+void AppendUint32(uint32_t value, std::string* out) {
+  AppendBigEndian(value, out);
+}
 void AppendUint64(uint64_t value, std::string* out) {
-  AppendUint32(static_cast<uint32_t>(value >> 32), out);
-  AppendUint32(static_cast<uint32_t>(value), out);
+  AppendBigEndian(value, out);
 }
 
 void AppendPart(absl::string_view part, std::string* out) {
@@ -253,10 +260,13 @@ absl::Status AppendForm(const Message& message, std::string* out) {
   }
   std::vector<const FieldDescriptor*> fields(type.field_count());
   for (int i = 0; i < type.field_count(); ++i) fields[i] = type.field(i);
-  std::sort(fields.begin(), fields.end(),
-            [](const FieldDescriptor* a, const FieldDescriptor* b) {
-              return a->number() < b->number();
-            });
+  const auto by_number = [](const FieldDescriptor* a,
+                            const FieldDescriptor* b) {
+    return a->number() < b->number();
+  };
+  if (!std::is_sorted(fields.begin(), fields.end(), by_number)) {
+    std::sort(fields.begin(), fields.end(), by_number);
+  }
   for (const FieldDescriptor* field : fields)
     RETURN_IF_ERROR(AppendField(message, *field, out));
   return absl::OkStatus();

@@ -1,0 +1,45 @@
+// A sweep file, read and checked: the sections as written, the stages they ask
+// for, and the axes of the grid. Every cell of a SweepSpec resolves: what is
+// wrong with a file is found here, with its place, not when a job runs. It does
+// not plan (plan.h), expand (cells.h) or compare (freeze.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "coordinator/spec/axis.h"
+#include "iclsweep/v1/params.pb.h"
+#include "proto/base/domain.h"
+
+namespace iclsweep {
+
+struct SweepSpec {
+  std::string name;
+  v1::SweepFile
+      base;  // the sections as written, presence kept; axes are not in it
+  std::vector<Stage>
+      stages;  // those whose section is present, in the order of kAllStages
+  std::vector<Axis> axes;             // in file order; the first varies slowest
+  std::vector<std::string> warnings;  // one line each, with file:line:column
+  std::string hash_hex;  // of the content: layout, comments and written-out
+                         // defaults do not change it
+
+  bool Has(Stage stage) const;
+  // The axis with this path, or nullptr.
+  const Axis* FindAxis(absl::string_view path) const;
+};
+
+struct ParseOptions {
+  uint64_t max_cells = 10'000'000;
+};
+
+// Errors: InvalidArgument, one line, the first problem found. See the folder's
+// README for what is refused.
+absl::StatusOr<SweepSpec> ParseSweep(
+    absl::string_view yaml, absl::string_view file_name,
+    const ParseOptions& options = ParseOptions());
+
+}  // namespace iclsweep
