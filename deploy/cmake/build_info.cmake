@@ -1,3 +1,4 @@
+cmake_minimum_required(VERSION 3.25)
 # Writes build_info.cc with "<version> (<commit>[+])"; "+" when the tree had changes. Without git: "unknown".
 set(commit "unknown")
 execute_process(COMMAND git -C "${SOURCE}" rev-parse --short=12 HEAD OUTPUT_VARIABLE head OUTPUT_STRIP_TRAILING_WHITESPACE
