@@ -11,14 +11,22 @@ int main(int argc, char** argv) {
   spdlog::set_default_logger(spdlog::stderr_logger_mt("iclsweep"));
   spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v");
   iclsweep::CommandContext context;
-  CLI::App app("iclsweep: sweeps for in-context-learning research. Launch, query, resume.");
-  app.set_version_flag("--version", absl::StrCat("iclsweep ", iclsweep::ProgramVersion(), " (", iclsweep::BuildVersion(), ")"));
+  CLI::App app(
+      "iclsweep: sweeps for in-context-learning research. Launch, query, "
+      "resume.");
+  app.set_version_flag(
+      "--version", absl::StrCat("iclsweep ", iclsweep::ProgramVersion(), " (",
+                                iclsweep::BuildVersion(), ")"));
   app.require_subcommand(1);
-  app.footer("Exit codes: 0 all done, 1 finished with failed cells, 2 bad input, 3 cannot reach, open or write, 4 refused, "
-             "130 interrupted.");
-  for (const auto add : {iclsweep::AddRun, iclsweep::AddPlan, iclsweep::AddServe, iclsweep::AddSubmit, iclsweep::AddStatus,
-                         iclsweep::AddWait, iclsweep::AddResults, iclsweep::AddQuery, iclsweep::AddExport,
-                         iclsweep::AddVersion}) {
+  app.footer(
+      "Exit codes: 0 all done, 1 finished with failed cells, 2 bad input, 3 "
+      "cannot reach, open or write, 4 refused, "
+      "130 interrupted.");
+  for (const auto add :
+       {iclsweep::AddRun, iclsweep::AddPlan, iclsweep::AddServe,
+        iclsweep::AddSubmit, iclsweep::AddStatus, iclsweep::AddWait,
+        iclsweep::AddResults, iclsweep::AddQuery, iclsweep::AddExport,
+        iclsweep::AddVersion}) {
     add(&app, &context);
   }
   try {

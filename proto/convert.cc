@@ -36,7 +36,8 @@ v1::Provenance ToWire(const Provenance& provenance) {
 }
 
 Provenance FromWire(const v1::Provenance& wire) {
-  return {wire.build(), wire.torch_version(), wire.device_kind(), wire.threads(), wire.host()};
+  return {wire.build(), wire.torch_version(), wire.device_kind(),
+          wire.threads(), wire.host()};
 }
 
 namespace {
@@ -84,7 +85,8 @@ v1::Completion ToWire(const Completion& completion) {
   wire.set_duration_us(completion.duration_us);
   wire.set_non_finite(completion.result.non_finite);
   wire.set_extrapolated(completion.result.extrapolated);
-  for (const Measurement& m : completion.result.measurements) *wire.add_measurements() = MeasurementToWire(m);
+  for (const Measurement& m : completion.result.measurements)
+    *wire.add_measurements() = MeasurementToWire(m);
   for (const CurvePoint& point : completion.result.curve) {
     v1::CurvePoint* added = wire.add_curve();
     added->set_name(point.name);
@@ -104,7 +106,8 @@ absl::StatusOr<Completion> FromWire(const v1::Completion& wire) {
   Completion completion;
   completion.lease = {JobId{wire.job_id()}, wire.attempt()};
   const auto key = JobKeyFromBytes(wire.job_key());
-  if (!key.has_value()) return absl::InvalidArgumentError("completion.job_key: must be 32 bytes");
+  if (!key.has_value())
+    return absl::InvalidArgumentError("completion.job_key: must be 32 bytes");
   completion.key = *key;
   completion.database_uuid = wire.database_uuid();
   if (wire.outcome() == AttemptOutcomeName(AttemptOutcome::kDone)) {
@@ -112,11 +115,13 @@ absl::StatusOr<Completion> FromWire(const v1::Completion& wire) {
   } else if (wire.outcome() == AttemptOutcomeName(AttemptOutcome::kFailed)) {
     completion.outcome = AttemptOutcome::kFailed;
   } else {
-    return absl::InvalidArgumentError(absl::StrCat("completion.outcome: '", wire.outcome(), "' is not done or failed"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "completion.outcome: '", wire.outcome(), "' is not done or failed"));
   }
   const auto cause = CauseFromName(wire.cause());
   if (!cause.has_value()) {
-    return absl::InvalidArgumentError(absl::StrCat("completion.cause: '", wire.cause(), "' is not a cause"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("completion.cause: '", wire.cause(), "' is not a cause"));
   }
   completion.cause = *cause;
   completion.message = wire.message();
@@ -124,18 +129,23 @@ absl::StatusOr<Completion> FromWire(const v1::Completion& wire) {
   completion.duration_us = wire.duration_us();
   completion.result.non_finite = wire.non_finite();
   completion.result.extrapolated = wire.extrapolated();
-  for (const auto& m : wire.measurements()) completion.result.measurements.push_back(MeasurementFromWire(m));
+  for (const auto& m : wire.measurements())
+    completion.result.measurements.push_back(MeasurementFromWire(m));
   for (const auto& point : wire.curve()) {
-    completion.result.curve.push_back({point.name(), point.step(), point.value()});
+    completion.result.curve.push_back(
+        {point.name(), point.step(), point.value()});
   }
   if (wire.has_artifact()) {
-    completion.result.artifact = Artifact{wire.artifact().path(), wire.artifact().sha256(), wire.artifact().bytes()};
+    completion.result.artifact =
+        Artifact{wire.artifact().path(), wire.artifact().sha256(),
+                 wire.artifact().bytes()};
   }
   completion.provenance = FromWire(wire.provenance());
   return completion;
 }
 
-absl::Status SetInputs(Stage stage, const std::string& serialized, v1::LeasedJob* job) {
+absl::Status SetInputs(Stage stage, const std::string& serialized,
+                       v1::LeasedJob* job) {
   google::protobuf::Message* message = nullptr;
   switch (stage) {
     case Stage::kTrain:
@@ -156,22 +166,26 @@ absl::Status SetInputs(Stage stage, const std::string& serialized, v1::LeasedJob
   }
   job->set_stage(std::string(StageName(stage)));
   if (message == nullptr || !message->ParseFromString(serialized)) {
-    return absl::InternalError(absl::StrCat("stored inputs of a ", StageName(stage), " job cannot be read"));
+    return absl::InternalError(absl::StrCat(
+        "stored inputs of a ", StageName(stage), " job cannot be read"));
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<const google::protobuf::Message*> InputsOf(const v1::LeasedJob& job) {
+absl::StatusOr<const google::protobuf::Message*> InputsOf(
+    const v1::LeasedJob& job) {
   const auto stage = StageFromName(job.stage());
   const google::protobuf::Message* message = nullptr;
   if (stage == Stage::kTrain && job.has_train()) message = &job.train();
-  if (stage == Stage::kEvaluate && job.has_evaluate()) message = &job.evaluate();
+  if (stage == Stage::kEvaluate && job.has_evaluate())
+    message = &job.evaluate();
   if (stage == Stage::kCompare && job.has_compare()) message = &job.compare();
   if (stage == Stage::kTheory && job.has_theory()) message = &job.theory();
   if (stage == Stage::kNoop && job.has_noop()) message = &job.noop();
   if (message == nullptr) {
     return absl::InvalidArgumentError(
-        absl::StrCat("job ", job.job_id(), ": stage '", job.stage(), "' does not match its inputs"));
+        absl::StrCat("job ", job.job_id(), ": stage '", job.stage(),
+                     "' does not match its inputs"));
   }
   return message;
 }

@@ -17,9 +17,13 @@ v1::Completion ToWire(const Completion& completion);
 // InvalidArgument naming the field that is wrong.
 absl::StatusOr<Completion> FromWire(const v1::Completion& completion);
 
-// Puts a stage's serialized message into the lease's oneof. Internal when the bytes are not that stage's message.
-absl::Status SetInputs(Stage stage, const std::string& serialized, v1::LeasedJob* job);
-// The stage's message inside the lease; InvalidArgument when it does not match the stage's name.
-absl::StatusOr<const google::protobuf::Message*> InputsOf(const v1::LeasedJob& job);
+// Puts a stage's serialized message into the lease's oneof. Internal when the
+// bytes are not that stage's message.
+absl::Status SetInputs(Stage stage, const std::string& serialized,
+                       v1::LeasedJob* job);
+// The stage's message inside the lease; InvalidArgument when it does not match
+// the stage's name.
+absl::StatusOr<const google::protobuf::Message*> InputsOf(
+    const v1::LeasedJob& job);
 
 }  // namespace iclsweep

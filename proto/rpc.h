@@ -1,4 +1,5 @@
-// gRPC odds and ends that everybody needs once: the one pair of status conversions, and channels.
+// gRPC odds and ends that everybody needs once: the one pair of status
+// conversions, and channels.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -14,7 +15,8 @@ namespace iclsweep {
 grpc::Status ToGrpcStatus(const absl::Status& status);
 absl::Status FromGrpcStatus(const grpc::Status& status);
 
-// A plaintext channel to host:port or unix:/path, with keepalive and without proxies.
+// A plaintext channel to host:port or unix:/path, with keepalive and without
+// proxies.
 std::shared_ptr<grpc::Channel> ConnectTo(const std::string& address);
 
 }  // namespace iclsweep

@@ -1,10 +1,14 @@
-// What the coordinator keeps: sweeps, cells, jobs, attempts, results. An interface, so that the loop can be driven in
-// tests by a store that fails on purpose; sqlite/ holds the real one. It knows rows, not policy.
+// What the coordinator keeps: sweeps, cells, jobs, attempts, results. An
+// interface, so that the loop can be driven in tests by a store that fails on
+// purpose; sqlite/ holds the real one. It knows rows, not policy.
 //
 // Contract
-//  - Calls that write must be between Begin and Commit; Commit makes them durable together (or none of them), and a failed
-//    Commit leaves the transaction open for Rollback. Reads may be made at any time and see the writes of the open transaction.
-//  - A row that is not there is an empty optional, never an error. Errors are Unavailable (disk full, I/O, locked) or
+//  - Calls that write must be between Begin and Commit; Commit makes them
+//  durable together (or none of them), and a failed
+//    Commit leaves the transaction open for Rollback. Reads may be made at any
+//    time and see the writes of the open transaction.
+//  - A row that is not there is an empty optional, never an error. Errors are
+//  Unavailable (disk full, I/O, locked) or
 //    DataLoss (corrupt file), with the file and SQLite's own text.
 //  - Not thread-safe: one thread owns it.
 #pragma once
@@ -27,10 +31,11 @@ struct SweepRow {
   SweepId id;
   std::string name;
   int revision = 1;
-  std::string spec_yaml;   // the frozen text
-  std::string spec_hash;   // of its meaning (coordinator/spec)
+  std::string spec_yaml;  // the frozen text
+  std::string spec_hash;  // of its meaning (coordinator/spec)
   uint64_t cells_total = 0;
-  uint64_t cells_expanded = 0;  // cursor: cells [0, cells_expanded) have their rows
+  uint64_t cells_expanded =
+      0;  // cursor: cells [0, cells_expanded) have their rows
   int64_t submitted_us = 0;
 };
 
@@ -42,7 +47,7 @@ struct AxisRow {
 struct NewJobRow {
   JobKey key;
   Stage stage = Stage::kTrain;
-  std::string inputs;               // serialized stage message, opaque here
+  std::string inputs;  // serialized stage message, opaque here
   std::vector<JobId> depends_on;
 };
 
@@ -56,7 +61,7 @@ struct JobRow {
 };
 
 struct CellRow {
-  std::string key;   // hexadecimal
+  std::string key;  // hexadecimal
   uint64_t index = 0;
   std::string axes_json;
   std::vector<JobId> jobs;
@@ -96,8 +101,9 @@ struct OpenAttempt {
   std::string slot_uuid;
 };
 
-// Budgets already spent, for a restart: failed attempts per cause of a job that is not terminal. Of crashed and lost ones
-// only those since the job's last partial checkpoint.
+// Budgets already spent, for a restart: failed attempts per cause of a job that
+// is not terminal. Of crashed and lost ones only those since the job's last
+// partial checkpoint.
 struct SpentBudget {
   JobId job;
   Cause cause = Cause::kNone;
@@ -128,33 +134,45 @@ class Store {
   // Identity of the database, made when it was created.
   virtual absl::StatusOr<std::string> DatabaseUuid() = 0;
   // Opens a new epoch (one per coordinator start): 1, 2, ...
-  virtual absl::StatusOr<uint64_t> NewEpoch(absl::string_view owner, int64_t now_us) = 0;
+  virtual absl::StatusOr<uint64_t> NewEpoch(absl::string_view owner,
+                                            int64_t now_us) = 0;
 
-  virtual absl::StatusOr<std::optional<SweepRow>> FindSweep(absl::string_view name) = 0;
+  virtual absl::StatusOr<std::optional<SweepRow>> FindSweep(
+      absl::string_view name) = 0;
   virtual absl::StatusOr<std::vector<SweepRow>> UnexpandedSweeps() = 0;
-  // Writes the sweep and its axes, and makes the views anew. `row.id` is ignored.
-  virtual absl::StatusOr<SweepId> InsertSweep(const SweepRow& row, absl::Span<const AxisRow> axes) = 0;
+  // Writes the sweep and its axes, and makes the views anew. `row.id` is
+  // ignored.
+  virtual absl::StatusOr<SweepId> InsertSweep(
+      const SweepRow& row, absl::Span<const AxisRow> axes) = 0;
   virtual absl::Status SetCellsExpanded(SweepId sweep, uint64_t cells) = 0;
 
-  // The job with that key, inserted as blocked if it was not there. `*inserted` tells.
-  virtual absl::StatusOr<JobRow> UpsertJob(const NewJobRow& job, int64_t now_us, bool* inserted) = 0;
-  virtual absl::Status InsertCell(SweepId sweep, int revision, const CellRow& cell) = 0;
+  // The job with that key, inserted as blocked if it was not there. `*inserted`
+  // tells.
+  virtual absl::StatusOr<JobRow> UpsertJob(const NewJobRow& job, int64_t now_us,
+                                           bool* inserted) = 0;
+  virtual absl::Status InsertCell(SweepId sweep, int revision,
+                                  const CellRow& cell) = 0;
 
-  virtual absl::StatusOr<WorkerId> InsertWorker(const WorkerRow& worker, int64_t now_us) = 0;
+  virtual absl::StatusOr<WorkerId> InsertWorker(const WorkerRow& worker,
+                                                int64_t now_us) = 0;
 
   virtual absl::Status SetJobState(JobId job, JobState state) = 0;
   // Inserts the attempt and raises the job's last_attempt.
   virtual absl::Status StartAttempt(const AttemptStart& attempt) = 0;
   virtual absl::Status EndAttempt(const AttemptEnd& attempt) = 0;
-  // Result, measurements, curve and artifact of a done job. AlreadyExists if the job has a result.
-  virtual absl::Status InsertResult(const Completion& completion, int64_t now_us) = 0;
-  virtual absl::Status InsertEvent(absl::string_view kind, JobId job, uint32_t attempt, WorkerId worker,
+  // Result, measurements, curve and artifact of a done job. AlreadyExists if
+  // the job has a result.
+  virtual absl::Status InsertResult(const Completion& completion,
+                                    int64_t now_us) = 0;
+  virtual absl::Status InsertEvent(absl::string_view kind, JobId job,
+                                   uint32_t attempt, WorkerId worker,
                                    absl::string_view text, int64_t now_us) = 0;
 
   virtual absl::StatusOr<std::optional<JobPayload>> Payload(JobId job) = 0;
 
   // For a restart. Jobs come in order of their ids.
-  virtual absl::Status ForEachJob(const std::function<void(const JobRow&)>& visit) = 0;
+  virtual absl::Status ForEachJob(
+      const std::function<void(const JobRow&)>& visit) = 0;
   virtual absl::StatusOr<std::vector<OpenAttempt>> OpenAttempts() = 0;
   virtual absl::StatusOr<std::vector<SpentBudget>> SpentBudgets() = 0;
 };

@@ -24,7 +24,8 @@ namespace {
 
 constexpr int64_t kSlotWaitUs = 60'000'000;
 
-// Ends with the node agent: SIGTERM when it dies, and an own check for when it died before we asked.
+// Ends with the node agent: SIGTERM when it dies, and an own check for when it
+// died before we asked.
 bool FollowParent() {
   const char* expected = std::getenv("ICLSWEEP_PARENT_PID");
   if (expected == nullptr) return true;
@@ -55,22 +56,26 @@ int ExitCode(const absl::Status& status) {
 int RunChild(const ChildOptions& options) {
   sigset_t signals;
   sigemptyset(&signals);
-  for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&signals, signal);
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1})
+    sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before any thread exists
   if (!FollowParent()) return 0;
 
   absl::StatusOr<std::unique_ptr<Slot>> slot = OpenSlot(options.slot_dir);
   if (!slot.ok()) return ExitCode(slot.status());
-  const absl::StatusOr<Provenance> provenance = SetUpDevice(options.device, options.threads);
+  const absl::StatusOr<Provenance> provenance =
+      SetUpDevice(options.device, options.threads);
   if (!provenance.ok()) return ExitCode(provenance.status());
 
   AgentOptions agent_options;
-  agent_options.slot_name = absl::StrCat(provenance->host, "/", options.slot_name);
+  agent_options.slot_name =
+      absl::StrCat(provenance->host, "/", options.slot_name);
   agent_options.provenance = *provenance;
   agent_options.device = options.device;
   agent_options.idle_timeout_us = options.idle_timeout_us;
   agent_options.fault = FaultHookFromEnvironment();
-  const std::unique_ptr<WorkerLink> link = MakeGrpcLink(options.coordinator, *provenance, RunStage);
+  const std::unique_ptr<WorkerLink> link =
+      MakeGrpcLink(options.coordinator, *provenance, RunStage);
   Agent agent(agent_options, link.get(), slot->get(), RealClock());
 
   std::jthread signal_thread([&](std::stop_token stop) {

@@ -15,7 +15,8 @@ struct ChildOptions {
   int64_t idle_timeout_us = 0;
 };
 
-// Runs until stopped; returns the exit code (0, or 3 / 4 with one line on stderr).
+// Runs until stopped; returns the exit code (0, or 3 / 4 with one line on
+// stderr).
 int RunChild(const ChildOptions& options);
 
 }  // namespace iclsweep

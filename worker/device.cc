@@ -19,22 +19,29 @@ namespace {
 absl::Status LoadCuda() {
   if (::dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) {
     return absl::FailedPreconditionError(
-        absl::StrCat("CUDA cannot be used: ", ::dlerror(), "; deploy/setup.sh --cuda installs what is missing"));
+        absl::StrCat("CUDA cannot be used: ", ::dlerror(),
+                     "; deploy/setup.sh --cuda installs what is missing"));
   }
   if (!at::hasCUDA() || at::detail::getCUDAHooks().deviceCount() < 1) {
-    return absl::FailedPreconditionError("CUDA cannot be used: LibTorch sees no device");
+    return absl::FailedPreconditionError(
+        "CUDA cannot be used: LibTorch sees no device");
   }
   return absl::OkStatus();
 }
 
-// The GPU's model name from the driver (device 0: a child sees only its own), e.g. "NVIDIA H200".
+// The GPU's model name from the driver (device 0: a child sees only its own),
+// e.g. "NVIDIA H200".
 std::string GpuModel() {
   void* driver = ::dlopen("libcuda.so.1", RTLD_NOW);
   if (driver == nullptr) return "cuda";
-  const auto init = reinterpret_cast<int (*)(unsigned)>(::dlsym(driver, "cuInit"));
-  const auto name_of = reinterpret_cast<int (*)(char*, int, int)>(::dlsym(driver, "cuDeviceGetName"));
+  const auto init =
+      reinterpret_cast<int (*)(unsigned)>(::dlsym(driver, "cuInit"));
+  const auto name_of = reinterpret_cast<int (*)(char*, int, int)>(
+      ::dlsym(driver, "cuDeviceGetName"));
   std::array<char, 128> name{};
-  if (init == nullptr || name_of == nullptr || init(0) != 0 || name_of(name.data(), 127, 0) != 0) return "cuda";
+  if (init == nullptr || name_of == nullptr || init(0) != 0 ||
+      name_of(name.data(), 127, 0) != 0)
+    return "cuda";
   return name.data();
 }
 

@@ -1,4 +1,5 @@
-// Sets LibTorch up for one slot: threads, determinism, and CUDA when it can be used.
+// Sets LibTorch up for one slot: threads, determinism, and CUDA when it can be
+// used.
 #pragma once
 
 #include <string>
@@ -9,7 +10,8 @@
 namespace iclsweep {
 
 // REQUIRES: called before any tensor work. `device`: "cpu" or "cuda".
-// FailedPrecondition when CUDA is asked for and cannot be used, with the reason.
+// FailedPrecondition when CUDA is asked for and cannot be used, with the
+// reason.
 absl::StatusOr<Provenance> SetUpDevice(const std::string& device, int threads);
 
 }  // namespace iclsweep

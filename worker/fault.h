@@ -1,4 +1,5 @@
-// Holds the process at a named moment, so that tests can kill it there. Off unless ICLSWEEP_FAULT_DIR is set.
+// Holds the process at a named moment, so that tests can kill it there. Off
+// unless ICLSWEEP_FAULT_DIR is set.
 #pragma once
 
 #include <functional>
@@ -6,7 +7,8 @@
 
 namespace iclsweep {
 
-// At point P: while the file DIR/hold.P exists, writes DIR/held.P.PID and waits. With no such directory set: empty.
+// At point P: while the file DIR/hold.P exists, writes DIR/held.P.PID and
+// waits. With no such directory set: empty.
 std::function<void(const std::string& point)> FaultHookFromEnvironment();
 
 }  // namespace iclsweep

@@ -1,4 +1,5 @@
-// iclsweep-worker: the node agent, and (as its own child) the process of one slot. Wiring only.
+// iclsweep-worker: the node agent, and (as its own child) the process of one
+// slot. Wiring only.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -36,7 +37,8 @@ struct Arguments {
 };
 
 int Fail(const absl::Status& status) {
-  std::fprintf(stderr, "iclsweep-worker: %s\n", std::string(status.message()).c_str());
+  std::fprintf(stderr, "iclsweep-worker: %s\n",
+               std::string(status.message()).c_str());
   switch (status.code()) {
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kNotFound:
@@ -50,24 +52,32 @@ int Fail(const absl::Status& status) {
 
 std::string OwnPath() {
   std::array<char, 4096> path{};
-  const ssize_t size = ::readlink("/proc/self/exe", path.data(), path.size() - 1);
-  return size > 0 ? std::string(path.data(), static_cast<size_t>(size)) : std::string();
+  const ssize_t size =
+      ::readlink("/proc/self/exe", path.data(), path.size() - 1);
+  return size > 0 ? std::string(path.data(), static_cast<size_t>(size))
+                  : std::string();
 }
 
 absl::StatusOr<int64_t> Micros(const std::string& duration) {
   if (duration.empty()) return 0;
   absl::Duration parsed;
-  if (!absl::ParseDuration(duration, &parsed) || parsed < absl::ZeroDuration()) {
-    return absl::InvalidArgumentError(absl::StrCat("--idle-timeout ", duration, ": must be a duration such as 90s, 10m or 2h"));
+  if (!absl::ParseDuration(duration, &parsed) ||
+      parsed < absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--idle-timeout ", duration,
+                     ": must be a duration such as 90s, 10m or 2h"));
   }
   return absl::ToInt64Microseconds(parsed);
 }
 
 int RunNodeAgent(const Arguments& arguments) {
   if (arguments.coordinator.empty()) {
-    return Fail(absl::InvalidArgumentError("--coordinator is required (host:port or unix:/path), or ICLSWEEP_COORDINATOR"));
+    return Fail(
+        absl::InvalidArgumentError("--coordinator is required (host:port or "
+                                   "unix:/path), or ICLSWEEP_COORDINATOR"));
   }
-  const absl::StatusOr<std::vector<SlotPlan>> slots = PlanSlots(arguments.wish, FindDevices());
+  const absl::StatusOr<std::vector<SlotPlan>> slots =
+      PlanSlots(arguments.wish, FindDevices());
   if (!slots.ok()) return Fail(slots.status());
   NodeOptions options;
   options.program = OwnPath();
@@ -94,24 +104,54 @@ int Main(int argc, char** argv) {
   spdlog::set_default_logger(spdlog::stderr_logger_mt("worker"));
   spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v");
   Arguments arguments;
-  CLI::App app("iclsweep-worker: trains and evaluates what a coordinator hands out; one process per GPU or CPU core.");
-  app.set_version_flag("--version", absl::StrCat("iclsweep-worker ", ProgramVersion(), " (", BuildVersion(), ")"));
-  app.add_option("--coordinator", arguments.coordinator, "host:port or unix:/path of the coordinator")->envname("ICLSWEEP_COORDINATOR");
-  app.add_option("--work-dir", arguments.work_dir, "slot directories, spool and logs")->capture_default_str();
-  app.add_option("--device", arguments.wish.device, "auto, cpu or cuda; auto = every visible GPU, else the CPU")->capture_default_str();
-  app.add_option("--slots-per-device", arguments.wish.slots_per_device, "worker processes per GPU")
-      ->check(CLI::Range(1, 64))->capture_default_str();
-  app.add_option("--cpu-slots", arguments.wish.cpu_slots, "worker processes on the CPU; 0 = one per core")
-      ->check(CLI::Range(0, 1024))->capture_default_str();
-  app.add_option("--threads-per-slot", arguments.threads, "threads of one worker process; part of a result's provenance")
-      ->check(CLI::Range(1, 1024))->capture_default_str();
-  app.add_option("--idle-timeout", arguments.idle_timeout, "exit after so long without work (90s, 10m); default: never");
+  CLI::App app(
+      "iclsweep-worker: trains and evaluates what a coordinator hands out; one "
+      "process per GPU or CPU core.");
+  app.set_version_flag("--version",
+                       absl::StrCat("iclsweep-worker ", ProgramVersion(), " (",
+                                    BuildVersion(), ")"));
+  app.add_option("--coordinator", arguments.coordinator,
+                 "host:port or unix:/path of the coordinator")
+      ->envname("ICLSWEEP_COORDINATOR");
+  app.add_option("--work-dir", arguments.work_dir,
+                 "slot directories, spool and logs")
+      ->capture_default_str();
+  app.add_option("--device", arguments.wish.device,
+                 "auto, cpu or cuda; auto = every visible GPU, else the CPU")
+      ->capture_default_str();
+  app.add_option("--slots-per-device", arguments.wish.slots_per_device,
+                 "worker processes per GPU")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  app.add_option("--cpu-slots", arguments.wish.cpu_slots,
+                 "worker processes on the CPU; 0 = one per core")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  app.add_option("--threads-per-slot", arguments.threads,
+                 "threads of one worker process; part of a result's provenance")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  app.add_option("--idle-timeout", arguments.idle_timeout,
+                 "exit after so long without work (90s, 10m); default: never");
   app.add_option("--slot-dir", arguments.slot_dir)->group("");
   app.add_option("--slot-name", arguments.slot_name)->group("");
-  CLI::App* predict = app.add_subcommand("predict", "Predictions of a checkpoint for given prompts, to compare with other programs.");
-  predict->add_option("checkpoint", arguments.checkpoint, "folder with model.safetensors and config.json")->required();
-  predict->add_option("prompts", arguments.prompts, "safetensors with xs [B, n, d] and ys [B, n], F32 or F64")->required();
-  predict->add_option("out", arguments.out, "safetensors to write: pred [B, n] in the dtype of the prompts")->required();
+  CLI::App* predict =
+      app.add_subcommand("predict",
+                         "Predictions of a checkpoint for given prompts, to "
+                         "compare with other programs.");
+  predict
+      ->add_option("checkpoint", arguments.checkpoint,
+                   "folder with model.safetensors and config.json")
+      ->required();
+  predict
+      ->add_option("prompts", arguments.prompts,
+                   "safetensors with xs [B, n, d] and ys [B, n], F32 or F64")
+      ->required();
+  predict
+      ->add_option(
+          "out", arguments.out,
+          "safetensors to write: pred [B, n] in the dtype of the prompts")
+      ->required();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -119,12 +159,14 @@ int Main(int argc, char** argv) {
     return code == 0 ? 0 : 2;
   }
   if (predict->parsed()) {
-    const absl::Status status = Predict(arguments.checkpoint, arguments.prompts, arguments.out);
+    const absl::Status status =
+        Predict(arguments.checkpoint, arguments.prompts, arguments.out);
     return status.ok() ? 0 : Fail(status);
   }
   const absl::StatusOr<int64_t> idle = Micros(arguments.idle_timeout);
   if (!idle.ok()) return Fail(idle.status());
-  return arguments.slot_dir.empty() ? RunNodeAgent(arguments) : RunSlot(arguments, *idle);
+  return arguments.slot_dir.empty() ? RunNodeAgent(arguments)
+                                    : RunSlot(arguments, *idle);
 }
 
 }  // namespace

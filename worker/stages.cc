@@ -11,8 +11,10 @@ namespace iclsweep {
 namespace {
 
 // For benchmarks and tests of everything around a stage.
-absl::StatusOr<StageResult> Noop(const v1::NoopInputs& inputs, const StageContext& context) {
-  if (inputs.noop().microseconds() > 0) RealClock()->SleepMicros(inputs.noop().microseconds());
+absl::StatusOr<StageResult> Noop(const v1::NoopInputs& inputs,
+                                 const StageContext& context) {
+  if (inputs.noop().microseconds() > 0)
+    RealClock()->SleepMicros(inputs.noop().microseconds());
   context.Progress(1, 1, 1);
   StageResult result;
   Measurement m;
@@ -25,7 +27,8 @@ absl::StatusOr<StageResult> Noop(const v1::NoopInputs& inputs, const StageContex
 
 }  // namespace
 
-absl::StatusOr<StageResult> RunStage(const v1::LeasedJob& job, const StageContext& context) {
+absl::StatusOr<StageResult> RunStage(const v1::LeasedJob& job,
+                                     const StageContext& context) {
   switch (job.inputs_case()) {
     case v1::LeasedJob::kTrain:
       return Train(job.train(), context);
@@ -40,7 +43,8 @@ absl::StatusOr<StageResult> RunStage(const v1::LeasedJob& job, const StageContex
     case v1::LeasedJob::INPUTS_NOT_SET:
       break;
   }
-  return absl::InvalidArgumentError(absl::StrCat("job ", job.job_id(), ": has no inputs"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("job ", job.job_id(), ": has no inputs"));
 }
 
 }  // namespace iclsweep

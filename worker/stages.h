@@ -1,4 +1,5 @@
-// From a leased job to its stage's entry function: the one place that lists the stages.
+// From a leased job to its stage's entry function: the one place that lists the
+// stages.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -8,6 +9,7 @@
 
 namespace iclsweep {
 
-absl::StatusOr<StageResult> RunStage(const v1::LeasedJob& job, const StageContext& context);
+absl::StatusOr<StageResult> RunStage(const v1::LeasedJob& job,
+                                     const StageContext& context);
 
 }  // namespace iclsweep

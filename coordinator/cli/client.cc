@@ -19,12 +19,14 @@ SweepClient::SweepClient(const std::string& address)
     : address_(address), stub_(v1::SweepService::NewStub(ConnectTo(address))) {}
 
 absl::Status SweepClient::Explain(const absl::Status& status) const {
-  if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) return status;
-  return absl::UnavailableError(absl::StrCat("cannot reach a coordinator at ", address_, ": ", status.message()));
+  if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status))
+    return status;
+  return absl::UnavailableError(absl::StrCat("cannot reach a coordinator at ",
+                                             address_, ": ", status.message()));
 }
 
-absl::StatusOr<v1::SubmitResponse> SweepClient::Submit(const std::string& yaml, const std::string& file_name,
-                                                       uint64_t max_cells) {
+absl::StatusOr<v1::SubmitResponse> SweepClient::Submit(
+    const std::string& yaml, const std::string& file_name, uint64_t max_cells) {
   v1::SubmitRequest request;
   request.set_sweep_yaml(yaml);
   request.set_file_name(file_name);
@@ -32,23 +34,28 @@ absl::StatusOr<v1::SubmitResponse> SweepClient::Submit(const std::string& yaml, 
   v1::SubmitResponse response;
   grpc::ClientContext context;
   SetDeadline(&context, std::chrono::seconds(120));
-  RETURN_IF_ERROR(Explain(FromGrpcStatus(stub_->Submit(&context, request, &response))));
+  RETURN_IF_ERROR(
+      Explain(FromGrpcStatus(stub_->Submit(&context, request, &response))));
   return response;
 }
 
-absl::StatusOr<v1::StatusResponse> SweepClient::Status(const std::string& sweep) {
+absl::StatusOr<v1::StatusResponse> SweepClient::Status(
+    const std::string& sweep) {
   v1::StatusRequest request;
   request.set_sweep(sweep);
   v1::StatusResponse response;
   grpc::ClientContext context;
   SetDeadline(&context, std::chrono::seconds(20));
-  RETURN_IF_ERROR(Explain(FromGrpcStatus(stub_->Status(&context, request, &response))));
+  RETURN_IF_ERROR(
+      Explain(FromGrpcStatus(stub_->Status(&context, request, &response))));
   return response;
 }
 
 absl::Status RequireCoordinator(const std::string& address) {
   if (!address.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError("name the coordinator with --coordinator host:port, or ICLSWEEP_COORDINATOR");
+  return absl::InvalidArgumentError(
+      "name the coordinator with --coordinator host:port, or "
+      "ICLSWEEP_COORDINATOR");
 }
 
 }  // namespace iclsweep

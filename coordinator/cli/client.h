@@ -1,4 +1,5 @@
-// The coordinator as the command line sees it: deadlines on every call, errors that say what to do.
+// The coordinator as the command line sees it: deadlines on every call, errors
+// that say what to do.
 #pragma once
 
 #include <memory>
@@ -13,7 +14,9 @@ class SweepClient {
  public:
   explicit SweepClient(const std::string& address);
 
-  absl::StatusOr<v1::SubmitResponse> Submit(const std::string& yaml, const std::string& file_name, uint64_t max_cells);
+  absl::StatusOr<v1::SubmitResponse> Submit(const std::string& yaml,
+                                            const std::string& file_name,
+                                            uint64_t max_cells);
   absl::StatusOr<v1::StatusResponse> Status(const std::string& sweep);
 
  private:

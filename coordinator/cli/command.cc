@@ -26,28 +26,38 @@ int Fail(const absl::Status& status) {
 }
 
 void AddDataOption(CLI::App* command, CommandContext* context) {
-  command->add_option("--data", context->data_dir, "data directory")->envname("ICLSWEEP_DATA")->capture_default_str();
+  command->add_option("--data", context->data_dir, "data directory")
+      ->envname("ICLSWEEP_DATA")
+      ->capture_default_str();
 }
 
 void AddCoordinatorOption(CLI::App* command, CommandContext* context) {
-  command->add_option("--coordinator", context->coordinator, "host:port or unix:/path of a running coordinator")
+  command
+      ->add_option("--coordinator", context->coordinator,
+                   "host:port or unix:/path of a running coordinator")
       ->envname("ICLSWEEP_COORDINATOR");
 }
 
 void AddJsonOption(CLI::App* command, CommandContext* context) {
-  command->add_flag("--json", context->json, "machine-readable output on stdout");
+  command->add_flag("--json", context->json,
+                    "machine-readable output on stdout");
 }
 
 absl::StatusOr<std::string> ReadSweepFile(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": cannot read the sweep file: ", std::strerror(errno)));
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": cannot read the sweep file: ", std::strerror(errno)));
   }
-  if (S_ISDIR(info.st_mode)) return absl::InvalidArgumentError(absl::StrCat(path, ": is a directory, not a sweep file"));
+  if (S_ISDIR(info.st_mode))
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": is a directory, not a sweep file"));
   std::ifstream file(path, std::ios::binary);
   std::stringstream text;
   text << file.rdbuf();
-  if (!file) return absl::InvalidArgumentError(absl::StrCat(path, ": cannot read the sweep file: ", std::strerror(errno)));
+  if (!file)
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": cannot read the sweep file: ", std::strerror(errno)));
   return text.str();
 }
 

@@ -1,4 +1,5 @@
-// What every subcommand shares: where the data is, how it prints, how a Status becomes an exit code.
+// What every subcommand shares: where the data is, how it prints, how a Status
+// becomes an exit code.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -33,7 +34,8 @@ void AddDataOption(CLI::App* command, CommandContext* context);
 void AddCoordinatorOption(CLI::App* command, CommandContext* context);
 void AddJsonOption(CLI::App* command, CommandContext* context);
 
-// Bytes of a sweep file; InvalidArgument when it is missing, a directory or unreadable.
+// Bytes of a sweep file; InvalidArgument when it is missing, a directory or
+// unreadable.
 absl::StatusOr<std::string> ReadSweepFile(const std::string& path);
 
 // One function per subcommand, each in its own file.

@@ -7,10 +7,14 @@
 namespace iclsweep {
 namespace {
 
-absl::StatusOr<int64_t> Micros(const std::string& flag, const std::string& text) {
+absl::StatusOr<int64_t> Micros(const std::string& flag,
+                               const std::string& text) {
   absl::Duration duration;
-  if (!absl::ParseDuration(text, &duration) || duration < absl::Milliseconds(10) || duration > absl::Hours(24)) {
-    return absl::InvalidArgumentError(absl::StrCat(flag, " ", text, ": must be a duration between 10ms and 24h, such as 30s"));
+  if (!absl::ParseDuration(text, &duration) ||
+      duration < absl::Milliseconds(10) || duration > absl::Hours(24)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag, " ", text,
+                     ": must be a duration between 10ms and 24h, such as 30s"));
   }
   return absl::ToInt64Microseconds(duration);
 }
@@ -18,10 +22,17 @@ absl::StatusOr<int64_t> Micros(const std::string& flag, const std::string& text)
 }  // namespace
 
 void AddCoordinatorFlags(CLI::App* command, CoordinatorFlags* flags) {
-  command->add_option("--lease", flags->lease, "a worker not heard of for so long loses its job")->capture_default_str();
-  command->add_option("--heartbeat", flags->heartbeat, "how often workers report; less than half of --lease")
+  command
+      ->add_option("--lease", flags->lease,
+                   "a worker not heard of for so long loses its job")
       ->capture_default_str();
-  command->add_option("--checkpoint-every", flags->checkpoint_every, "training steps between partial checkpoints; 0 = none")
+  command
+      ->add_option("--heartbeat", flags->heartbeat,
+                   "how often workers report; less than half of --lease")
+      ->capture_default_str();
+  command
+      ->add_option("--checkpoint-every", flags->checkpoint_every,
+                   "training steps between partial checkpoints; 0 = none")
       ->check(CLI::Range(int64_t{0}, int64_t{1'000'000'000}))
       ->capture_default_str();
 }
@@ -29,7 +40,8 @@ void AddCoordinatorFlags(CLI::App* command, CoordinatorFlags* flags) {
 absl::StatusOr<LoopOptions> LoopOptionsFrom(const CoordinatorFlags& flags) {
   LoopOptions options;
   ASSIGN_OR_RETURN(options.lease_us, Micros("--lease", flags.lease));
-  ASSIGN_OR_RETURN(options.heartbeat_us, Micros("--heartbeat", flags.heartbeat));
+  ASSIGN_OR_RETURN(options.heartbeat_us,
+                   Micros("--heartbeat", flags.heartbeat));
   options.checkpoint_every_steps = flags.checkpoint_every;
   return options;
 }

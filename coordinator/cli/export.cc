@@ -1,4 +1,5 @@
-// iclsweep export: every result row of a sweep, or the canonical form by which two databases are compared.
+// iclsweep export: every result row of a sweep, or the canonical form by which
+// two databases are compared.
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -23,31 +24,46 @@ struct ExportArguments {
   bool canonical = false;
 };
 
-absl::Status Write(const ExportArguments& arguments, Database* database, const std::string& sweep, std::FILE* out) {
+absl::Status Write(const ExportArguments& arguments, Database* database,
+                   const std::string& sweep, std::FILE* out) {
   if (arguments.canonical) return WriteCanonical(database, sweep, out);
-  ASSIGN_OR_RETURN(Statement query, database->PrepareQuery(absl::StrCat(
-                                        "SELECT * FROM results WHERE sweep = '", sweep,
-                                        "' ORDER BY cell, stage, predictor, name, task, position, layer, head")));
+  ASSIGN_OR_RETURN(Statement query,
+                   database->PrepareQuery(absl::StrCat(
+                       "SELECT * FROM results WHERE sweep = '", sweep,
+                       "' ORDER BY cell, stage, predictor, name, task, "
+                       "position, layer, head")));
   PrintOptions options;
-  options.format = arguments.format == "csv" ? RowFormat::kCsv : RowFormat::kJsonLines;
+  options.format =
+      arguments.format == "csv" ? RowFormat::kCsv : RowFormat::kJsonLines;
   return PrintRows(&query, options, out).status();
 }
 
-absl::Status Export(const ExportArguments& arguments, const CommandContext& context) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, OpenForReading(DatabaseFile(context.data_dir)));
-  RETURN_IF_ERROR(database->Execute("BEGIN"));  // one moment, also while the sweep runs
-  ASSIGN_OR_RETURN(const std::string sweep, ResolveSweepName(database.get(), arguments.sweep));
-  if (arguments.output.empty()) return Write(arguments, database.get(), sweep, stdout);
-  // Under a temporary name, so that a half-written file never carries the final one.
+absl::Status Export(const ExportArguments& arguments,
+                    const CommandContext& context) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Database> database,
+                   OpenForReading(DatabaseFile(context.data_dir)));
+  RETURN_IF_ERROR(
+      database->Execute("BEGIN"));  // one moment, also while the sweep runs
+  ASSIGN_OR_RETURN(const std::string sweep,
+                   ResolveSweepName(database.get(), arguments.sweep));
+  if (arguments.output.empty())
+    return Write(arguments, database.get(), sweep, stdout);
+  // Under a temporary name, so that a half-written file never carries the final
+  // one.
   const std::string temporary = absl::StrCat(arguments.output, ".part");
   std::FILE* file = std::fopen(temporary.c_str(), "wbe");
-  if (file == nullptr) return absl::UnavailableError(absl::StrCat("cannot write ", temporary, ": ", std::strerror(errno)));
+  if (file == nullptr)
+    return absl::UnavailableError(
+        absl::StrCat("cannot write ", temporary, ": ", std::strerror(errno)));
   absl::Status status = Write(arguments, database.get(), sweep, file);
   if (std::fclose(file) != 0 && status.ok()) {
-    status = absl::UnavailableError(absl::StrCat("cannot write ", temporary, ": ", std::strerror(errno)));
+    status = absl::UnavailableError(
+        absl::StrCat("cannot write ", temporary, ": ", std::strerror(errno)));
   }
-  if (status.ok() && std::rename(temporary.c_str(), arguments.output.c_str()) != 0) {
-    status = absl::UnavailableError(absl::StrCat("cannot write ", arguments.output, ": ", std::strerror(errno)));
+  if (status.ok() &&
+      std::rename(temporary.c_str(), arguments.output.c_str()) != 0) {
+    status = absl::UnavailableError(absl::StrCat(
+        "cannot write ", arguments.output, ": ", std::strerror(errno)));
   }
   if (!status.ok()) std::remove(temporary.c_str());
   return status;
@@ -56,13 +72,19 @@ absl::Status Export(const ExportArguments& arguments, const CommandContext& cont
 }  // namespace
 
 void AddExport(CLI::App* app, CommandContext* context) {
-  CLI::App* command = app->add_subcommand("export", "All result rows of a sweep as CSV or JSON Lines.");
+  CLI::App* command = app->add_subcommand(
+      "export", "All result rows of a sweep as CSV or JSON Lines.");
   auto arguments = std::make_shared<ExportArguments>();
-  command->add_option("sweep", arguments->sweep, "name of the sweep; default: the newest");
-  command->add_option("--format", arguments->format, "csv or jsonl")->check(CLI::IsMember({"csv", "jsonl"}))->capture_default_str();
-  command->add_option("-o,--output", arguments->output, "file to write; default: standard output");
+  command->add_option("sweep", arguments->sweep,
+                      "name of the sweep; default: the newest");
+  command->add_option("--format", arguments->format, "csv or jsonl")
+      ->check(CLI::IsMember({"csv", "jsonl"}))
+      ->capture_default_str();
+  command->add_option("-o,--output", arguments->output,
+                      "file to write; default: standard output");
   command->add_flag("--canonical", arguments->canonical,
-                    "JSON Lines of cells, measurements, curves and weights without times, hosts or attempts: equal results "
+                    "JSON Lines of cells, measurements, curves and weights "
+                    "without times, hosts or attempts: equal results "
                     "give equal bytes");
   AddDataOption(command, context);
   command->callback([arguments, context] {

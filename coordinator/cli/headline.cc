@@ -16,13 +16,18 @@ namespace {
 
 // Axes that are averaged over.
 bool IsReplicate(const std::string& path) {
-  return path == "prompt.task_order" || path == "seed" || absl::EndsWith(path, ".seed");
+  return path == "prompt.task_order" || path == "seed" ||
+         absl::EndsWith(path, ".seed");
 }
 
-std::string Quote(const std::string& text) { return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "''"}}), "'"); }
+std::string Quote(const std::string& text) {
+  return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "''"}}), "'");
+}
 
-std::string Average(const std::string& condition, const std::string& column, const std::string& label) {
-  return absl::StrCat(",\n  avg(CASE WHEN ", condition, " THEN ", column, " END) AS ", label);
+std::string Average(const std::string& condition, const std::string& column,
+                    const std::string& label) {
+  return absl::StrCat(",\n  avg(CASE WHEN ", condition, " THEN ", column,
+                      " END) AS ", label);
 }
 
 struct Shape {
@@ -32,11 +37,14 @@ struct Shape {
   std::string filter;
 };
 
-std::string MeanColumns(const std::vector<std::pair<std::string, std::string>>& predictors_names) {
+std::string MeanColumns(
+    const std::vector<std::pair<std::string, std::string>>& predictors_names) {
   std::string columns;
   for (const auto& [predictor, name] : predictors_names) {
-    absl::StrAppend(&columns, Average(absl::StrCat("predictor = '", predictor, "' AND name = '", name, "'"), "value",
-                                      absl::StrCat(predictor, "_", name)));
+    absl::StrAppend(&columns,
+                    Average(absl::StrCat("predictor = '", predictor,
+                                         "' AND name = '", name, "'"),
+                            "value", absl::StrCat(predictor, "_", name)));
   }
   return columns;
 }
@@ -44,28 +52,50 @@ std::string MeanColumns(const std::vector<std::pair<std::string, std::string>>& 
 std::vector<Shape> Shapes() {
   return {
       {"train", "train: squared error at the last point, on held-out prompts",
-       absl::StrCat(Average("predictor = 'model'", "value", "model_error"), Average("predictor = 'zero'", "value", "zero_error"),
-                    ",\n  avg(CASE WHEN predictor = 'model' THEN value END) / avg(CASE WHEN predictor = 'zero' THEN value END) "
+       absl::StrCat(Average("predictor = 'model'", "value", "model_error"),
+                    Average("predictor = 'zero'", "value", "zero_error"),
+                    ",\n  avg(CASE WHEN predictor = 'model' THEN value END) / "
+                    "avg(CASE WHEN predictor = 'zero' THEN value END) "
                     "AS normalised"),
-       "name = 'error' AND position = (SELECT max(position) FROM results AS r WHERE r.sweep = results.sweep AND "
+       "name = 'error' AND position = (SELECT max(position) FROM results AS r "
+       "WHERE r.sweep = results.sweep AND "
        "r.stage = 'train' AND r.cell = results.cell)"},
-      {"evaluate", "evaluate: mean over tasks and orders of the squared error at a task's own query (G), after all tasks "
-                   "(E_final), and the drift (F); msa = masked linear attention, theory = its closed form",
-       absl::StrCat(MeanColumns({{"zero", "G"}, {"model", "G"}, {"model", "E_final"}, {"model", "F"}, {"model", "delta_E"},
-                                 {"least_squares", "G"}, {"msa", "G"}}),
-                    Average("predictor = 'msa' AND name = 'G'", "theory_value", "theory_G")),
+      {"evaluate",
+       "evaluate: mean over tasks and orders of the squared error at a task's "
+       "own query (G), after all tasks "
+       "(E_final), and the drift (F); msa = masked linear attention, theory = "
+       "its closed form",
+       absl::StrCat(MeanColumns({{"zero", "G"},
+                                 {"model", "G"},
+                                 {"model", "E_final"},
+                                 {"model", "F"},
+                                 {"model", "delta_E"},
+                                 {"least_squares", "G"},
+                                 {"msa", "G"}}),
+                    Average("predictor = 'msa' AND name = 'G'", "theory_value",
+                            "theory_G")),
        "task = -1 AND position = -1"},
-      {"compare", "compare: finetuning against ICL; the prediction-level metrics separate right from wrong finetuning",
-       MeanColumns({{"model", "function_update_cosine"}, {"wrong_task", "function_update_cosine"},
-                    {"untrained", "function_update_cosine"}, {"model", "signed_agreement"}, {"wrong_task", "signed_agreement"},
-                    {"model", "simaou_raw"}, {"model", "simam_after"}}),
+      {"compare",
+       "compare: finetuning against ICL; the prediction-level metrics separate "
+       "right from wrong finetuning",
+       MeanColumns({{"model", "function_update_cosine"},
+                    {"wrong_task", "function_update_cosine"},
+                    {"untrained", "function_update_cosine"},
+                    {"model", "signed_agreement"},
+                    {"wrong_task", "signed_agreement"},
+                    {"model", "simaou_raw"},
+                    {"model", "simam_after"}}),
        "layer = -1"},
-      {"theory", "theory: closed form of masked linear attention, mean over tasks",
-       MeanColumns({{"msa", "G"}, {"msa", "E_final"}, {"msa", "F"}, {"lsa", "G"}}), "task = -1 AND position = -1"},
+      {"theory",
+       "theory: closed form of masked linear attention, mean over tasks",
+       MeanColumns(
+           {{"msa", "G"}, {"msa", "E_final"}, {"msa", "F"}, {"lsa", "G"}}),
+       "task = -1 AND position = -1"},
   };
 }
 
-absl::StatusOr<std::vector<std::string>> ListText(Database* database, const std::string& sql, const std::string& parameter) {
+absl::StatusOr<std::vector<std::string>> ListText(
+    Database* database, const std::string& sql, const std::string& parameter) {
   Statement query = database->Prepare(sql);
   query.Bind(parameter);
   std::vector<std::string> values;
@@ -78,43 +108,69 @@ absl::StatusOr<std::vector<std::string>> ListText(Database* database, const std:
 
 }  // namespace
 
-absl::StatusOr<std::string> ResolveSweepName(Database* database, const std::string& sweep) {
+absl::StatusOr<std::string> ResolveSweepName(Database* database,
+                                             const std::string& sweep) {
   ASSIGN_OR_RETURN(const std::vector<std::string> names,
-                   ListText(database, "SELECT name FROM sweep WHERE ?1 = '' OR name = ?1 ORDER BY sweep_id DESC LIMIT 1", sweep));
+                   ListText(database,
+                            "SELECT name FROM sweep WHERE ?1 = '' OR name = ?1 "
+                            "ORDER BY sweep_id DESC LIMIT 1",
+                            sweep));
   if (!names.empty()) return names.front();
-  return absl::NotFoundError(sweep.empty() ? std::string("there is no sweep in this database")
-                                           : absl::StrCat("there is no sweep '", sweep, "' in this database"));
+  return absl::NotFoundError(
+      sweep.empty()
+          ? std::string("there is no sweep in this database")
+          : absl::StrCat("there is no sweep '", sweep, "' in this database"));
 }
 
-absl::StatusOr<std::vector<Headline>> Headlines(Database* database, const std::string& sweep) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> all, ListText(database, "SELECT DISTINCT a.value FROM sweep_revision, "
-                                                                         "json_each(sweep_revision.axes) AS a WHERE ?1 = ?1", ""));
+absl::StatusOr<std::vector<Headline>> Headlines(Database* database,
+                                                const std::string& sweep) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                   ListText(database,
+                            "SELECT DISTINCT a.value FROM sweep_revision, "
+                            "json_each(sweep_revision.axes) AS a WHERE ?1 = ?1",
+                            ""));
   ASSIGN_OR_RETURN(const std::vector<std::string> own,
-                   ListText(database, "SELECT a.value FROM sweep JOIN sweep_revision USING (sweep_id, revision), "
-                                      "json_each(sweep_revision.axes) AS a WHERE sweep.name = ? ORDER BY a.key", sweep));
-  ASSIGN_OR_RETURN(const std::vector<std::string> stages,
-                   ListText(database, "SELECT DISTINCT stage FROM progress WHERE sweep = ? AND done > 0", sweep));
+                   ListText(database,
+                            "SELECT a.value FROM sweep JOIN sweep_revision "
+                            "USING (sweep_id, revision), "
+                            "json_each(sweep_revision.axes) AS a WHERE "
+                            "sweep.name = ? ORDER BY a.key",
+                            sweep));
+  ASSIGN_OR_RETURN(
+      const std::vector<std::string> stages,
+      ListText(
+          database,
+          "SELECT DISTINCT stage FROM progress WHERE sweep = ? AND done > 0",
+          sweep));
   std::string axes;
   for (const std::string& path : own) {
     if (IsReplicate(path)) continue;
     for (const AxisColumn& column : AxisColumns(all)) {
-      if (column.path == path) absl::StrAppend(&axes, axes.empty() ? "" : ", ", "\"", column.column, "\"");
+      if (column.path == path)
+        absl::StrAppend(&axes, axes.empty() ? "" : ", ", column.column);
     }
   }
   const std::set<std::string> present(stages.begin(), stages.end());
   std::vector<Headline> headlines;
   for (const Shape& shape : Shapes()) {
-    if (!present.contains(shape.stage) || (shape.stage == "theory" && present.contains("evaluate"))) continue;
-    std::string sql = absl::StrCat("SELECT ", axes.empty() ? "sweep" : axes, shape.columns, "\nFROM results WHERE sweep = ",
-                                   Quote(sweep), " AND stage = '", shape.stage, "' AND ", shape.filter);
-    if (!axes.empty()) absl::StrAppend(&sql, "\nGROUP BY ", axes, " ORDER BY ", axes);
+    if (!present.contains(shape.stage) ||
+        (shape.stage == "theory" && present.contains("evaluate")))
+      continue;
+    std::string sql =
+        absl::StrCat("SELECT ", axes.empty() ? "sweep" : axes, shape.columns,
+                     "\nFROM results WHERE sweep = ", Quote(sweep),
+                     " AND stage = '", shape.stage, "' AND ", shape.filter);
+    if (!axes.empty())
+      absl::StrAppend(&sql, "\nGROUP BY ", axes, " ORDER BY ", axes);
     headlines.push_back({shape.title, std::move(sql)});
   }
   return headlines;
 }
 
-absl::Status PrintHeadlines(Database* database, const std::string& sweep, bool json) {
-  ASSIGN_OR_RETURN(const std::vector<Headline> headlines, Headlines(database, sweep));
+absl::Status PrintHeadlines(Database* database, const std::string& sweep,
+                            bool json) {
+  ASSIGN_OR_RETURN(const std::vector<Headline> headlines,
+                   Headlines(database, sweep));
   for (const Headline& headline : headlines) {
     if (!json) absl::PrintF("\n%s\n\n", headline.title);
     ASSIGN_OR_RETURN(Statement query, database->PrepareQuery(headline.sql));
@@ -122,7 +178,10 @@ absl::Status PrintHeadlines(Database* database, const std::string& sweep, bool j
     options.format = json ? RowFormat::kJsonLines : RowFormat::kAligned;
     options.limit = json ? 0 : 40;
     RETURN_IF_ERROR(PrintRows(&query, options, stdout).status());
-    if (!json) absl::PrintF("\n  iclsweep query \"%s\"\n", absl::StrReplaceAll(headline.sql, {{"\"", "\\\""}, {"\n", "\n    "}}));
+    if (!json)
+      absl::PrintF("\n  iclsweep query \"%s\"\n",
+                   absl::StrReplaceAll(headline.sql,
+                                       {{"\"", "\\\""}, {"\n", "\n    "}}));
   }
   return absl::OkStatus();
 }

@@ -1,5 +1,6 @@
-// The few numbers a sweep is looked at for first, as one query per stage over the `results` view: averaged over task
-// orders and seeds, one row per combination of the other axes.
+// The few numbers a sweep is looked at for first, as one query per stage over
+// the `results` view: averaged over task orders and seeds, one row per
+// combination of the other axes.
 #pragma once
 
 #include <string>
@@ -16,12 +17,15 @@ struct Headline {
 };
 
 // One per stage that has results in the sweep. NotFound: no such sweep.
-absl::StatusOr<std::vector<Headline>> Headlines(Database* database, const std::string& sweep);
+absl::StatusOr<std::vector<Headline>> Headlines(Database* database,
+                                                const std::string& sweep);
 
 // Prints every headline table with its query.
-absl::Status PrintHeadlines(Database* database, const std::string& sweep, bool json);
+absl::Status PrintHeadlines(Database* database, const std::string& sweep,
+                            bool json);
 
 // The sweep's name; the newest one for "". NotFound when there is none.
-absl::StatusOr<std::string> ResolveSweepName(Database* database, const std::string& sweep);
+absl::StatusOr<std::string> ResolveSweepName(Database* database,
+                                             const std::string& sweep);
 
 }  // namespace iclsweep

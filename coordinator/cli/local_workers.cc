@@ -23,9 +23,14 @@ namespace {
 
 std::string WorkerProgram() {
   std::array<char, 4096> path{};
-  const ssize_t size = ::readlink("/proc/self/exe", path.data(), path.size() - 1);
+  const ssize_t size =
+      ::readlink("/proc/self/exe", path.data(), path.size() - 1);
   if (size <= 0) return "iclsweep-worker";
-  return (std::filesystem::path(std::string(path.data(), static_cast<size_t>(size))).parent_path() / "iclsweep-worker").string();
+  return (std::filesystem::path(
+              std::string(path.data(), static_cast<size_t>(size)))
+              .parent_path() /
+          "iclsweep-worker")
+      .string();
 }
 
 std::vector<char*> Pointers(std::vector<std::string>* strings) {
@@ -42,37 +47,52 @@ LocalWorkers::~LocalWorkers() { Stop(); }
 absl::Status LocalWorkers::Start(const LocalWorkersOptions& options) {
   const std::string program = WorkerProgram();
   if (::access(program.c_str(), X_OK) != 0) {
-    return absl::UnavailableError(absl::StrCat("cannot run ", program, ": ", std::strerror(errno)));
+    return absl::UnavailableError(
+        absl::StrCat("cannot run ", program, ": ", std::strerror(errno)));
   }
-  std::vector<std::string> arguments = {program,     "--coordinator",  options.coordinator, "--work-dir",
-                                        absl::StrCat(options.data_dir, "/slots"), "--device", options.device};
+  std::vector<std::string> arguments = {
+      program,
+      "--coordinator",
+      options.coordinator,
+      "--work-dir",
+      absl::StrCat(options.data_dir, "/slots"),
+      "--device",
+      options.device};
   if (options.workers > 0) {
-    arguments.insert(arguments.end(), {"--cpu-slots", absl::StrCat(options.workers)});
+    arguments.insert(arguments.end(),
+                     {"--cpu-slots", absl::StrCat(options.workers)});
   }
-  std::vector<std::string> environment = {absl::StrCat("ICLSWEEP_PARENT_PID=", ::getpid())};
+  std::vector<std::string> environment = {
+      absl::StrCat("ICLSWEEP_PARENT_PID=", ::getpid())};
   for (char** entry = environ; *entry != nullptr; ++entry) {
-    if (!absl::StartsWith(*entry, "ICLSWEEP_PARENT_PID=")) environment.emplace_back(*entry);
+    if (!absl::StartsWith(*entry, "ICLSWEEP_PARENT_PID="))
+      environment.emplace_back(*entry);
   }
   log_ = absl::StrCat(options.data_dir, "/logs/workers.log");
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&files, 1, log_.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
+  posix_spawn_file_actions_addopen(&files, 1, log_.c_str(),
+                                   O_WRONLY | O_CREAT | O_APPEND, 0644);
   posix_spawn_file_actions_adddup2(&files, 1, 2);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t none;
   sigemptyset(&none);
   posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setpgroup(&attributes, 0);  // a Ctrl-C on the terminal is ours to pass on
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-  const int code = ::posix_spawn(&pid_, program.c_str(), &files, &attributes, Pointers(&arguments).data(),
-                                 Pointers(&environment).data());
+  posix_spawnattr_setpgroup(&attributes,
+                            0);  // a Ctrl-C on the terminal is ours to pass on
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+  const int code =
+      ::posix_spawn(&pid_, program.c_str(), &files, &attributes,
+                    Pointers(&arguments).data(), Pointers(&environment).data());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   if (code != 0) {
     pid_ = 0;
-    return absl::UnavailableError(absl::StrCat("cannot start ", program, ": ", std::strerror(code)));
+    return absl::UnavailableError(
+        absl::StrCat("cannot start ", program, ": ", std::strerror(code)));
   }
   return absl::OkStatus();
 }

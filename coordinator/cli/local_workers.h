@@ -23,11 +23,13 @@ class LocalWorkers {
   LocalWorkers(const LocalWorkers&) = delete;
   LocalWorkers& operator=(const LocalWorkers&) = delete;
 
-  // Starts iclsweep-worker from this program's own folder. Unavailable when it is not there.
-  // REQUIRES: called on the main thread (the workers end when the thread that started them does).
+  // Starts iclsweep-worker from this program's own folder. Unavailable when it
+  // is not there. REQUIRES: called on the main thread (the workers end when the
+  // thread that started them does).
   absl::Status Start(const LocalWorkersOptions& options);
   bool running();
-  // SIGTERM: they save, give their leases back and exit; waits for that. A second call kills.
+  // SIGTERM: they save, give their leases back and exit; waits for that. A
+  // second call kills.
   void Stop();
   // What the node printed, for when it ended by itself.
   std::string LogTail() const;

@@ -28,28 +28,35 @@ struct StageCount {
   uint64_t done = 0;
 };
 
-absl::StatusOr<std::map<Stage, StageCount>> CountStages(const SweepSpec& spec, Database* database) {
+absl::StatusOr<std::map<Stage, StageCount>> CountStages(const SweepSpec& spec,
+                                                        Database* database) {
   std::map<Stage, StageCount> counts;
-  RETURN_IF_ERROR(ForEachDistinctJob(spec, [&](const PlannedJob& job, absl::Span<const JobKey>) -> absl::Status {
-    StageCount& count = counts[job.stage];
-    ++count.jobs;
-    if (database == nullptr) return absl::OkStatus();
-    ASSIGN_OR_RETURN(const bool done, IsDone(database, job.key));
-    if (done) ++count.done;
-    return absl::OkStatus();
-  }));
+  RETURN_IF_ERROR(ForEachDistinctJob(
+      spec,
+      [&](const PlannedJob& job, absl::Span<const JobKey>) -> absl::Status {
+        StageCount& count = counts[job.stage];
+        ++count.jobs;
+        if (database == nullptr) return absl::OkStatus();
+        ASSIGN_OR_RETURN(const bool done, IsDone(database, job.key));
+        if (done) ++count.done;
+        return absl::OkStatus();
+      }));
   for (auto& [stage, count] : counts) count.cells = CellCount(spec);
   return counts;
 }
 
-absl::Status Plan(const PlanArguments& arguments, const CommandContext& context) {
+absl::Status Plan(const PlanArguments& arguments,
+                  const CommandContext& context) {
   ASSIGN_OR_RETURN(const std::string yaml, ReadSweepFile(arguments.file));
   ParseOptions options;
   options.max_cells = arguments.max_cells;
-  ASSIGN_OR_RETURN(const SweepSpec spec, ParseSweep(yaml, arguments.file, options));
-  for (const std::string& warning : spec.warnings) absl::FPrintF(stderr, "iclsweep: warning: %s\n", warning);
+  ASSIGN_OR_RETURN(const SweepSpec spec,
+                   ParseSweep(yaml, arguments.file, options));
+  for (const std::string& warning : spec.warnings)
+    absl::FPrintF(stderr, "iclsweep: warning: %s\n", warning);
   std::unique_ptr<Database> database;
-  absl::StatusOr<std::unique_ptr<Database>> opened = OpenForReading(DatabaseFile(context.data_dir));
+  absl::StatusOr<std::unique_ptr<Database>> opened =
+      OpenForReading(DatabaseFile(context.data_dir));
   if (opened.ok()) {
     database = *std::move(opened);
   } else if (!absl::IsNotFound(opened.status())) {
@@ -57,39 +64,54 @@ absl::Status Plan(const PlanArguments& arguments, const CommandContext& context)
   }
   ASSIGN_OR_RETURN(const auto counts, CountStages(spec, database.get()));
   if (context.json) {
-    nlohmann::json document = {{"sweep", spec.name}, {"spec_hash", spec.hash_hex}, {"cells", CellCount(spec)}};
+    nlohmann::json document = {{"sweep", spec.name},
+                               {"spec_hash", spec.hash_hex},
+                               {"cells", CellCount(spec)}};
     for (const auto& [stage, count] : counts) {
-      document["stages"].push_back({{"stage", std::string(StageName(stage))},
-                                    {"jobs", count.jobs},
-                                    {"done", count.done},
-                                    {"to_run", count.jobs - count.done},
-                                    {"cells_per_job", static_cast<double>(count.cells) / static_cast<double>(count.jobs)}});
+      document["stages"].push_back(
+          {{"stage", std::string(StageName(stage))},
+           {"jobs", count.jobs},
+           {"done", count.done},
+           {"to_run", count.jobs - count.done},
+           {"cells_per_job", static_cast<double>(count.cells) /
+                                 static_cast<double>(count.jobs)}});
     }
     absl::PrintF("%s\n", document.dump());
     return absl::OkStatus();
   }
   absl::PrintF("sweep %s: %d cells\n", spec.name, CellCount(spec));
-  for (const Axis& axis : spec.axes) absl::PrintF("  axis %s: %d values\n", axis.path, axis.size());
-  absl::PrintF("\n%-10s %12s %16s %14s %12s\n", "stage", "jobs", "cells per job", "already done", "to run");
+  for (const Axis& axis : spec.axes)
+    absl::PrintF("  axis %s: %d values\n", axis.path, axis.size());
+  absl::PrintF("\n%-10s %12s %16s %14s %12s\n", "stage", "jobs",
+               "cells per job", "already done", "to run");
   uint64_t jobs = 0;
   uint64_t done = 0;
   for (const auto& [stage, count] : counts) {
-    absl::PrintF("%-10s %12d %16.6g %14d %12d\n", StageName(stage), count.jobs,
-                 static_cast<double>(count.cells) / static_cast<double>(count.jobs), count.done, count.jobs - count.done);
+    absl::PrintF(
+        "%-10s %12d %16.6g %14d %12d\n", StageName(stage), count.jobs,
+        static_cast<double>(count.cells) / static_cast<double>(count.jobs),
+        count.done, count.jobs - count.done);
     jobs += count.jobs;
     done += count.done;
   }
-  absl::PrintF("%-10s %12d %16s %14d %12d\n", "all", jobs, "", done, jobs - done);
+  absl::PrintF("%-10s %12d %16s %14d %12d\n", "all", jobs, "", done,
+               jobs - done);
   return absl::OkStatus();
 }
 
 }  // namespace
 
 void AddPlan(CLI::App* app, CommandContext* context) {
-  CLI::App* command = app->add_subcommand("plan", "Cells and jobs of a sweep file, and what of it is done already; runs nothing.");
+  CLI::App* command =
+      app->add_subcommand("plan",
+                          "Cells and jobs of a sweep file, and what of it is "
+                          "done already; runs nothing.");
   auto arguments = std::make_shared<PlanArguments>();
-  command->add_option("sweep", arguments->file, "sweep file (YAML)")->required();
-  command->add_option("--max-cells", arguments->max_cells, "refuse larger grids")->capture_default_str();
+  command->add_option("sweep", arguments->file, "sweep file (YAML)")
+      ->required();
+  command
+      ->add_option("--max-cells", arguments->max_cells, "refuse larger grids")
+      ->capture_default_str();
   AddDataOption(command, context);
   AddJsonOption(command, context);
   command->callback([arguments, context] {

@@ -11,19 +11,23 @@ namespace {
 
 constexpr int64_t kPlainInterval = 10'000'000;
 
-uint64_t Finished(const v1::StageProgress& stage) { return stage.done() + stage.failed() + stage.upstream_failed(); }
+uint64_t Finished(const v1::StageProgress& stage) {
+  return stage.done() + stage.failed() + stage.upstream_failed();
+}
 
 std::string ShortTime(double seconds) {
   const auto whole = static_cast<int64_t>(std::ceil(seconds));
   if (whole < 60) return absl::StrCat(whole, "s");
   if (whole < 3600) return absl::StrFormat("%dm%02ds", whole / 60, whole % 60);
-  if (whole < 48 * 3600) return absl::StrFormat("%dh%02dm", whole / 3600, whole % 3600 / 60);
+  if (whole < 48 * 3600)
+    return absl::StrFormat("%dh%02dm", whole / 3600, whole % 3600 / 60);
   return absl::StrFormat("%dd%02dh", whole / 86400, whole % 86400 / 3600);
 }
 
 }  // namespace
 
-double EstimateSeconds(const v1::SweepStatus& status, const StageDurations& durations, uint32_t workers) {
+double EstimateSeconds(const v1::SweepStatus& status,
+                       const StageDurations& durations, uint32_t workers) {
   double micros = 0;
   for (const v1::StageProgress& stage : status.stages()) {
     double open = static_cast<double>(stage.total() - Finished(stage));
@@ -31,8 +35,8 @@ double EstimateSeconds(const v1::SweepStatus& status, const StageDurations& dura
     const auto known = durations.find(stage.stage());
     if (known == durations.end() || known->second <= 0) return -1;
     if (status.running_steps_total() > 0 && stage.leased() > 0) {
-      const double part =
-          static_cast<double>(status.running_steps_done()) / static_cast<double>(status.running_steps_total());
+      const double part = static_cast<double>(status.running_steps_done()) /
+                          static_cast<double>(status.running_steps_total());
       open -= std::min(part, 1.0) * static_cast<double>(stage.leased());
     }
     micros += std::max(open, 0.0) * known->second;
@@ -40,42 +44,54 @@ double EstimateSeconds(const v1::SweepStatus& status, const StageDurations& dura
   return micros / 1e6 / std::max(workers, 1U);
 }
 
-std::string ProgressLine(const v1::SweepStatus& status, double jobs_per_second, double eta_seconds) {
+std::string ProgressLine(const v1::SweepStatus& status, double jobs_per_second,
+                         double eta_seconds) {
   std::string line;
   uint64_t done = 0;
   uint64_t total = 0;
   uint64_t failed = 0;
   for (const v1::StageProgress& stage : status.stages()) {
-    absl::StrAppend(&line, line.empty() ? "" : "  ", stage.stage(), " ", stage.done(), "/", stage.total());
+    absl::StrAppend(&line, line.empty() ? "" : "  ", stage.stage(), " ",
+                    stage.done(), "/", stage.total());
     done += Finished(stage);
     total += stage.total();
     failed += stage.failed() + stage.upstream_failed();
   }
   if (status.expanding()) absl::StrAppend(&line, " (expanding)");
   if (failed > 0) absl::StrAppend(&line, " | ", failed, " failed");
-  if (total > 0) absl::StrAppend(&line, absl::StrFormat(" | %d%%", 100 * done / total));
+  if (total > 0)
+    absl::StrAppend(&line, absl::StrFormat(" | %d%%", 100 * done / total));
   if (status.running_steps_total() > 0) {
-    absl::StrAppend(&line, " | step ", status.running_steps_done(), "/", status.running_steps_total());
+    absl::StrAppend(&line, " | step ", status.running_steps_done(), "/",
+                    status.running_steps_total());
   }
-  if (jobs_per_second > 0) absl::StrAppend(&line, absl::StrFormat(" | %.2g jobs/s", jobs_per_second));
-  if (eta_seconds >= 0 && !status.finished()) absl::StrAppend(&line, " | ETA ", ShortTime(eta_seconds));
+  if (jobs_per_second > 0)
+    absl::StrAppend(&line, absl::StrFormat(" | %.2g jobs/s", jobs_per_second));
+  if (eta_seconds >= 0 && !status.finished())
+    absl::StrAppend(&line, " | ETA ", ShortTime(eta_seconds));
   return line;
 }
 
-void ProgressPrinter::Show(const v1::SweepStatus& status, const StageDurations& durations, uint32_t workers, int64_t now_us) {
+void ProgressPrinter::Show(const v1::SweepStatus& status,
+                           const StageDurations& durations, uint32_t workers,
+                           int64_t now_us) {
   uint64_t done = 0;
-  for (const v1::StageProgress& stage : status.stages()) done += Finished(stage);
+  for (const v1::StageProgress& stage : status.stages())
+    done += Finished(stage);
   if (first_us_ < 0) {
     first_us_ = now_us;
     first_done_ = done;
   }
   const double seconds = static_cast<double>(now_us - first_us_) / 1e6;
-  const double rate = seconds > 1 ? static_cast<double>(done - first_done_) / seconds : 0;
-  const std::string line = ProgressLine(status, rate, EstimateSeconds(status, durations, workers));
+  const double rate =
+      seconds > 1 ? static_cast<double>(done - first_done_) / seconds : 0;
+  const std::string line =
+      ProgressLine(status, rate, EstimateSeconds(status, durations, workers));
   if (terminal_) {
     absl::FPrintF(out_, "\r\033[K%s", line);
     std::fflush(out_);
-  } else if (line != last_ && (last_.empty() || status.finished() || now_us - last_us_ >= kPlainInterval)) {
+  } else if (line != last_ && (last_.empty() || status.finished() ||
+                               now_us - last_us_ >= kPlainInterval)) {
     absl::FPrintF(out_, "%s\n", line);
     std::fflush(out_);
     last_ = line;

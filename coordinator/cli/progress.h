@@ -1,5 +1,6 @@
-// Shows how a sweep advances: one line redrawn on a terminal, plain lines elsewhere (when something changed, at most one
-// every ten seconds). Pure text making is apart from the drawing, for tests.
+// Shows how a sweep advances: one line redrawn on a terminal, plain lines
+// elsewhere (when something changed, at most one every ten seconds). Pure text
+// making is apart from the drawing, for tests.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +15,23 @@ namespace iclsweep {
 // Mean duration of a stage's finished jobs in microseconds; 0 = none finished.
 using StageDurations = std::map<std::string, double>;
 
-// Seconds until everything is done with `workers` workers; -1 when a stage's duration is not known yet.
-double EstimateSeconds(const v1::SweepStatus& status, const StageDurations& durations, uint32_t workers);
+// Seconds until everything is done with `workers` workers; -1 when a stage's
+// duration is not known yet.
+double EstimateSeconds(const v1::SweepStatus& status,
+                       const StageDurations& durations, uint32_t workers);
 
-// "train 1/2  evaluate 30/108  theory 54/54  compare 0/18 | 42% | 3.1 jobs/s | ETA 1m20s"
-std::string ProgressLine(const v1::SweepStatus& status, double jobs_per_second, double eta_seconds);
+// "train 1/2  evaluate 30/108  theory 54/54  compare 0/18 | 42% | 3.1 jobs/s |
+// ETA 1m20s"
+std::string ProgressLine(const v1::SweepStatus& status, double jobs_per_second,
+                         double eta_seconds);
 
 class ProgressPrinter {
  public:
   // `terminal`: redraw in place.
-  ProgressPrinter(std::FILE* out, bool terminal) : out_(out), terminal_(terminal) {}
-  void Show(const v1::SweepStatus& status, const StageDurations& durations, uint32_t workers, int64_t now_us);
+  ProgressPrinter(std::FILE* out, bool terminal)
+      : out_(out), terminal_(terminal) {}
+  void Show(const v1::SweepStatus& status, const StageDurations& durations,
+            uint32_t workers, int64_t now_us);
   // Ends the line being redrawn.
   void Finish();
 

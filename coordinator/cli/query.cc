@@ -11,7 +11,8 @@ namespace iclsweep {
 namespace {
 
 absl::Status Query(const std::string& sql, const CommandContext& context) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, OpenForReading(DatabaseFile(context.data_dir)));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Database> database,
+                   OpenForReading(DatabaseFile(context.data_dir)));
   ASSIGN_OR_RETURN(Statement query, database->PrepareQuery(sql));
   PrintOptions options;
   options.format = FormatFor(context.json);
@@ -21,10 +22,13 @@ absl::Status Query(const std::string& sql, const CommandContext& context) {
 }  // namespace
 
 void AddQuery(CLI::App* app, CommandContext* context) {
-  CLI::App* command = app->add_subcommand("query", "Run one reading SQL statement; the views are results, cells, progress, "
-                                                   "attempts, failures, best.");
+  CLI::App* command = app->add_subcommand(
+      "query",
+      "Run one reading SQL statement; the views are results, cells, progress, "
+      "attempts, failures, best.");
   auto sql = std::make_shared<std::string>();
-  command->add_option("sql", *sql, "e.g. \"SELECT * FROM results LIMIT 5\"")->required();
+  command->add_option("sql", *sql, "e.g. \"SELECT * FROM results LIMIT 5\"")
+      ->required();
   AddDataOption(command, context);
   AddJsonOption(command, context);
   command->callback([sql, context] {

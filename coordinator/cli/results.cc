@@ -1,4 +1,5 @@
-// iclsweep results: the headline tables, or the rows of one stage, predictor or name.
+// iclsweep results: the headline tables, or the rows of one stage, predictor or
+// name.
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -22,18 +23,24 @@ struct ResultsArguments {
 
 std::string Equals(const std::string& column, const std::string& value) {
   if (value.empty()) return "";
-  return absl::StrCat(" AND ", column, " = '", absl::StrReplaceAll(value, {{"'", "''"}}), "'");
+  return absl::StrCat(" AND ", column, " = '",
+                      absl::StrReplaceAll(value, {{"'", "''"}}), "'");
 }
 
-absl::Status Results(const ResultsArguments& arguments, const CommandContext& context) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, OpenForReading(DatabaseFile(context.data_dir)));
-  ASSIGN_OR_RETURN(const std::string sweep, ResolveSweepName(database.get(), arguments.sweep));
-  if (arguments.stage.empty() && arguments.predictor.empty() && arguments.name.empty()) {
+absl::Status Results(const ResultsArguments& arguments,
+                     const CommandContext& context) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Database> database,
+                   OpenForReading(DatabaseFile(context.data_dir)));
+  ASSIGN_OR_RETURN(const std::string sweep,
+                   ResolveSweepName(database.get(), arguments.sweep));
+  if (arguments.stage.empty() && arguments.predictor.empty() &&
+      arguments.name.empty()) {
     return PrintHeadlines(database.get(), sweep, context.json);
   }
-  const std::string sql =
-      absl::StrCat("SELECT * FROM results WHERE 1", Equals("sweep", sweep), Equals("stage", arguments.stage),
-                   Equals("predictor", arguments.predictor), Equals("name", arguments.name));
+  const std::string sql = absl::StrCat(
+      "SELECT * FROM results WHERE 1", Equals("sweep", sweep),
+      Equals("stage", arguments.stage),
+      Equals("predictor", arguments.predictor), Equals("name", arguments.name));
   ASSIGN_OR_RETURN(Statement query, database->PrepareQuery(sql));
   PrintOptions options;
   options.format = FormatFor(context.json);
@@ -43,12 +50,21 @@ absl::Status Results(const ResultsArguments& arguments, const CommandContext& co
 }  // namespace
 
 void AddResults(CLI::App* app, CommandContext* context) {
-  CLI::App* command = app->add_subcommand("results", "Headline tables of a sweep, each with the query that made it.");
+  CLI::App* command = app->add_subcommand(
+      "results",
+      "Headline tables of a sweep, each with the query that made it.");
   auto arguments = std::make_shared<ResultsArguments>();
-  command->add_option("sweep", arguments->sweep, "name of the sweep; default: the newest");
-  command->add_option("--stage", arguments->stage, "rows of one stage instead: train, evaluate, compare, theory");
-  command->add_option("--predictor", arguments->predictor, "rows of one predictor: model, zero, least_squares, msa, ...");
-  command->add_option("--name", arguments->name, "rows of one measurement: G, E_final, F, simaou_raw, ...");
+  command->add_option("sweep", arguments->sweep,
+                      "name of the sweep; default: the newest");
+  command->add_option(
+      "--stage", arguments->stage,
+      "rows of one stage instead: train, evaluate, compare, theory");
+  command->add_option(
+      "--predictor", arguments->predictor,
+      "rows of one predictor: model, zero, least_squares, msa, ...");
+  command->add_option(
+      "--name", arguments->name,
+      "rows of one measurement: G, E_final, F, simaou_raw, ...");
   AddDataOption(command, context);
   AddJsonOption(command, context);
   command->callback([arguments, context] {

@@ -1,4 +1,5 @@
-// iclsweep run: coordinator and workers on this machine, until the sweep is finished. The same code path as a cluster.
+// iclsweep run: coordinator and workers on this machine, until the sweep is
+// finished. The same code path as a cluster.
 #include <signal.h>
 #include <unistd.h>
 
@@ -31,12 +32,17 @@ struct RunArguments {
   CoordinatorFlags flags;
 };
 
-// A private directory for the socket; paths in a data directory may be too long for one.
+// A private directory for the socket; paths in a data directory may be too long
+// for one.
 class SocketDirectory {
  public:
   SocketDirectory() {
     const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-    const std::string base = runtime != nullptr && std::string(runtime).size() < 60 && ::access(runtime, W_OK) == 0 ? runtime : "/tmp";
+    const std::string base = runtime != nullptr &&
+                                     std::string(runtime).size() < 60 &&
+                                     ::access(runtime, W_OK) == 0
+                                 ? runtime
+                                 : "/tmp";
     std::string pattern = base + "/iclsweep-XXXXXX";
     if (::mkdtemp(pattern.data()) != nullptr) path_ = pattern;
   }
@@ -54,9 +60,12 @@ class SocketDirectory {
 
 StageDurations ReadDurations(const std::string& data_dir) {
   StageDurations durations;
-  const absl::StatusOr<std::unique_ptr<Database>> database = OpenForReading(DatabaseFile(data_dir));
+  const absl::StatusOr<std::unique_ptr<Database>> database =
+      OpenForReading(DatabaseFile(data_dir));
   if (!database.ok()) return durations;
-  Statement query = (*database)->Prepare("SELECT stage, avg(duration_us) FROM result JOIN job USING (job_id) GROUP BY stage");
+  Statement query = (*database)->Prepare(
+      "SELECT stage, avg(duration_us) FROM result JOIN job USING (job_id) "
+      "GROUP BY stage");
   while (true) {
     const absl::StatusOr<bool> row = query.Step();
     if (!row.ok() || !*row) return durations;
@@ -66,20 +75,26 @@ StageDurations ReadDurations(const std::string& data_dir) {
 
 class LocalSweep {
  public:
-  LocalSweep(const RunArguments& arguments, const CommandContext& context) : arguments_(arguments), context_(context) {}
+  LocalSweep(const RunArguments& arguments, const CommandContext& context)
+      : arguments_(arguments), context_(context) {}
 
   absl::StatusOr<int> Run() {
     sigemptyset(&signals_);
-    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals_, signal);
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP})
+      sigaddset(&signals_, signal);
     pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
     ASSIGN_OR_RETURN(yaml_, ReadSweepFile(arguments_.file));
     ParseOptions options;
     options.max_cells = arguments_.max_cells;
-    ASSIGN_OR_RETURN(const SweepSpec spec, ParseSweep(yaml_, arguments_.file, options));
-    for (const std::string& warning : spec.warnings) absl::FPrintF(stderr, "iclsweep: warning: %s\n", warning);
+    ASSIGN_OR_RETURN(const SweepSpec spec,
+                     ParseSweep(yaml_, arguments_.file, options));
+    for (const std::string& warning : spec.warnings)
+      absl::FPrintF(stderr, "iclsweep: warning: %s\n", warning);
     RETURN_IF_ERROR(StartCoordinator());
     SweepClient client(coordinator_->address());
-    ASSIGN_OR_RETURN(const v1::SubmitResponse submitted, client.Submit(yaml_, arguments_.file, arguments_.max_cells));
+    ASSIGN_OR_RETURN(
+        const v1::SubmitResponse submitted,
+        client.Submit(yaml_, arguments_.file, arguments_.max_cells));
     if (!context_.json) PrintSubmitted(submitted, stdout);
     ASSIGN_OR_RETURN(const int code, Watch(&client, submitted.name()));
     if (code != kInterrupted) RETURN_IF_ERROR(PrintEnd(submitted.name()));
@@ -88,7 +103,9 @@ class LocalSweep {
 
  private:
   absl::Status StartCoordinator() {
-    if (socket_.path().empty()) return absl::UnavailableError("cannot make a private directory for the socket in /tmp");
+    if (socket_.path().empty())
+      return absl::UnavailableError(
+          "cannot make a private directory for the socket in /tmp");
     CoordinatorOptions options;
     options.data_dir = context_.data_dir;
     options.listen = absl::StrCat("unix:", socket_.path(), "/coordinator");
@@ -108,32 +125,40 @@ class LocalSweep {
 
   // Until the sweep is finished or a signal came.
   absl::StatusOr<int> Watch(SweepClient* client, const std::string& name) {
-    ProgressPrinter printer(context_.json ? stderr : stdout, ::isatty(context_.json ? STDERR_FILENO : STDOUT_FILENO) != 0);
+    ProgressPrinter printer(
+        context_.json ? stderr : stdout,
+        ::isatty(context_.json ? STDERR_FILENO : STDOUT_FILENO) != 0);
     bool started = false;
     while (true) {
       RETURN_IF_ERROR(coordinator_->loop()->status());
       ASSIGN_OR_RETURN(const v1::StatusResponse response, client->Status(name));
       const v1::SweepStatus& status = response.sweeps(0);
-      if (status.finished()) return Finished(status, started, &printer, response.workers());
+      if (status.finished())
+        return Finished(status, started, &printer, response.workers());
       if (!started && !status.expanding()) {
         RETURN_IF_ERROR(StartWorkers());
         started = true;
       }
       if (started && !workers_.running()) {
-        return absl::UnavailableError(absl::StrCat("the workers ended before the sweep did:\n", workers_.LogTail()));
+        return absl::UnavailableError(absl::StrCat(
+            "the workers ended before the sweep did:\n", workers_.LogTail()));
       }
-      printer.Show(status, ReadDurations(context_.data_dir), response.workers(), RealClock()->MonotonicMicros());
+      printer.Show(status, ReadDurations(context_.data_dir), response.workers(),
+                   RealClock()->MonotonicMicros());
       const timespec pause{0, started ? 200'000'000 : 10'000'000};
       if (::sigtimedwait(&signals_, nullptr, &pause) > 0) {
         printer.Finish();
-        absl::FPrintF(stderr, "iclsweep: stopping: running jobs are saved; run the same command again to go on\n");
+        absl::FPrintF(stderr,
+                      "iclsweep: stopping: running jobs are saved; run the "
+                      "same command again to go on\n");
         workers_.Stop();
         return kInterrupted;
       }
     }
   }
 
-  int Finished(const v1::SweepStatus& status, bool started, ProgressPrinter* printer, uint32_t workers) {
+  int Finished(const v1::SweepStatus& status, bool started,
+               ProgressPrinter* printer, uint32_t workers) {
     if (started) {
       printer->Show(status, {}, workers, RealClock()->MonotonicMicros());
       printer->Finish();
@@ -142,16 +167,22 @@ class LocalSweep {
     }
     workers_.Stop();
     bool failed = false;
-    for (const v1::StageProgress& stage : status.stages()) failed |= stage.failed() + stage.upstream_failed() > 0;
-    for (const std::string& failure : status.first_failures()) absl::FPrintF(stderr, "failed: %s\n", failure);
+    for (const v1::StageProgress& stage : status.stages())
+      failed |= stage.failed() + stage.upstream_failed() > 0;
+    for (const std::string& failure : status.first_failures())
+      absl::FPrintF(stderr, "failed: %s\n", failure);
     if (failed) {
-      absl::FPrintF(stderr, "iclsweep: some jobs failed: iclsweep query \"SELECT * FROM failures\" --data %s\n", context_.data_dir);
+      absl::FPrintF(stderr,
+                    "iclsweep: some jobs failed: iclsweep query \"SELECT * "
+                    "FROM failures\" --data %s\n",
+                    context_.data_dir);
     }
     return failed ? kFailedCells : kAllDone;
   }
 
   absl::Status PrintEnd(const std::string& name) {
-    ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, OpenForReading(DatabaseFile(context_.data_dir)));
+    ASSIGN_OR_RETURN(const std::unique_ptr<Database> database,
+                     OpenForReading(DatabaseFile(context_.data_dir)));
     return PrintHeadlines(database.get(), name, context_.json);
   }
 
@@ -167,16 +198,23 @@ class LocalSweep {
 }  // namespace
 
 void AddRun(CLI::App* app, CommandContext* context) {
-  CLI::App* command = app->add_subcommand("run", "Run a sweep on this machine; run it again to go on where it stopped.");
+  CLI::App* command = app->add_subcommand(
+      "run",
+      "Run a sweep on this machine; run it again to go on where it stopped.");
   auto arguments = std::make_shared<RunArguments>();
-  command->add_option("sweep", arguments->file, "sweep file (YAML)")->required();
-  command->add_option("--workers", arguments->workers, "worker processes; 0 = one per GPU, else one per core")
+  command->add_option("sweep", arguments->file, "sweep file (YAML)")
+      ->required();
+  command
+      ->add_option("--workers", arguments->workers,
+                   "worker processes; 0 = one per GPU, else one per core")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   command->add_option("--device", arguments->device, "auto, cpu or cuda")
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
       ->capture_default_str();
-  command->add_option("--max-cells", arguments->max_cells, "refuse larger grids")->capture_default_str();
+  command
+      ->add_option("--max-cells", arguments->max_cells, "refuse larger grids")
+      ->capture_default_str();
   AddCoordinatorFlags(command, &arguments->flags);
   AddDataOption(command, context);
   AddJsonOption(command, context);

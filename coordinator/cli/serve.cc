@@ -18,7 +18,8 @@ struct ServeArguments {
   CoordinatorFlags flags;
 };
 
-absl::Status Serve(const ServeArguments& arguments, const CommandContext& context) {
+absl::Status Serve(const ServeArguments& arguments,
+                   const CommandContext& context) {
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : {SIGTERM, SIGINT}) sigaddset(&signals, signal);
@@ -28,8 +29,10 @@ absl::Status Serve(const ServeArguments& arguments, const CommandContext& contex
   options.listen = arguments.listen;
   options.insecure = arguments.insecure;
   ASSIGN_OR_RETURN(options.loop, LoopOptionsFrom(arguments.flags));
-  ASSIGN_OR_RETURN(const std::unique_ptr<Coordinator> coordinator, Coordinator::Start(options));
-  absl::PrintF("iclsweep coordinator listening on %s, data in %s\n", coordinator->address(), Absolute(context.data_dir));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Coordinator> coordinator,
+                   Coordinator::Start(options));
+  absl::PrintF("iclsweep coordinator listening on %s, data in %s\n",
+               coordinator->address(), Absolute(context.data_dir));
   std::fflush(stdout);
   while (true) {
     const timespec timeout{0, 200'000'000};
@@ -43,10 +46,16 @@ absl::Status Serve(const ServeArguments& arguments, const CommandContext& contex
 }  // namespace
 
 void AddServe(CLI::App* app, CommandContext* context) {
-  CLI::App* command = app->add_subcommand("serve", "Run a coordinator; workers and the other commands connect to it.");
+  CLI::App* command = app->add_subcommand(
+      "serve",
+      "Run a coordinator; workers and the other commands connect to it.");
   auto arguments = std::make_shared<ServeArguments>();
-  command->add_option("--listen", arguments->listen, "host:port (port 0 = any free one) or unix:/path")->capture_default_str();
-  command->add_flag("--insecure", arguments->insecure, "accept plaintext connections from other machines");
+  command
+      ->add_option("--listen", arguments->listen,
+                   "host:port (port 0 = any free one) or unix:/path")
+      ->capture_default_str();
+  command->add_flag("--insecure", arguments->insecure,
+                    "accept plaintext connections from other machines");
   AddCoordinatorFlags(command, &arguments->flags);
   AddDataOption(command, context);
   command->callback([arguments, context] {

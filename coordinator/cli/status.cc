@@ -1,4 +1,5 @@
-// iclsweep status: where a sweep stands, from its coordinator or from the database itself.
+// iclsweep status: where a sweep stands, from its coordinator or from the
+// database itself.
 #include <memory>
 
 #include "absl/strings/str_format.h"
@@ -14,17 +15,22 @@ namespace {
 
 void PrintStatus(const v1::StatusResponse& response, bool from_coordinator) {
   for (const v1::SweepStatus& sweep : response.sweeps()) {
-    absl::PrintF("sweep %s: %d cells%s%s\n\n", sweep.name(), sweep.cells(), sweep.expanding() ? ", still expanding" : "",
+    absl::PrintF("sweep %s: %d cells%s%s\n\n", sweep.name(), sweep.cells(),
+                 sweep.expanding() ? ", still expanding" : "",
                  sweep.finished() ? ", finished" : "");
-    absl::PrintF("%-10s %10s %10s %10s %10s %10s %10s %16s\n", "stage", "jobs", "done", "failed", "running", "ready", "blocked",
+    absl::PrintF("%-10s %10s %10s %10s %10s %10s %10s %16s\n", "stage", "jobs",
+                 "done", "failed", "running", "ready", "blocked",
                  "upstream failed");
     for (const v1::StageProgress& stage : sweep.stages()) {
-      absl::PrintF("%-10s %10d %10d %10d %10d %10d %10d %16d\n", stage.stage(), stage.total(), stage.done(), stage.failed(),
-                   stage.leased(), stage.ready(), stage.blocked(), stage.upstream_failed());
+      absl::PrintF("%-10s %10d %10d %10d %10d %10d %10d %16d\n", stage.stage(),
+                   stage.total(), stage.done(), stage.failed(), stage.leased(),
+                   stage.ready(), stage.blocked(), stage.upstream_failed());
     }
-    for (const std::string& failure : sweep.first_failures()) absl::PrintF("failed: %s\n", failure);
+    for (const std::string& failure : sweep.first_failures())
+      absl::PrintF("failed: %s\n", failure);
   }
-  if (from_coordinator) absl::PrintF("\n%d workers connected\n", response.workers());
+  if (from_coordinator)
+    absl::PrintF("\n%d workers connected\n", response.workers());
 }
 
 absl::Status Status(const std::string& sweep, const CommandContext& context) {
@@ -32,7 +38,8 @@ absl::Status Status(const std::string& sweep, const CommandContext& context) {
   if (context.coordinator.empty()) {
     v1::StatusRequest request;
     request.set_sweep(sweep);
-    ASSIGN_OR_RETURN(response, ReadStatus(DatabaseFile(context.data_dir), request));
+    ASSIGN_OR_RETURN(response,
+                     ReadStatus(DatabaseFile(context.data_dir), request));
   } else {
     SweepClient client(context.coordinator);
     ASSIGN_OR_RETURN(response, client.Status(sweep));
@@ -45,7 +52,8 @@ absl::Status Status(const std::string& sweep, const CommandContext& context) {
   google::protobuf::util::JsonPrintOptions options;
   options.always_print_primitive_fields = true;
   options.preserve_proto_field_names = true;
-  if (!google::protobuf::util::MessageToJsonString(response, &text, options).ok()) {
+  if (!google::protobuf::util::MessageToJsonString(response, &text, options)
+           .ok()) {
     return absl::InternalError("cannot print the status as JSON");
   }
   absl::PrintF("%s\n", text);
@@ -56,9 +64,12 @@ absl::Status Status(const std::string& sweep, const CommandContext& context) {
 
 void AddStatus(CLI::App* app, CommandContext* context) {
   CLI::App* command =
-      app->add_subcommand("status", "Where a sweep stands: from --coordinator, else from the database in --data.");
+      app->add_subcommand("status",
+                          "Where a sweep stands: from --coordinator, else from "
+                          "the database in --data.");
   auto sweep = std::make_shared<std::string>();
-  command->add_option("sweep", *sweep, "name of the sweep; default: the newest");
+  command->add_option("sweep", *sweep,
+                      "name of the sweep; default: the newest");
   AddDataOption(command, context);
   AddCoordinatorOption(command, context);
   AddJsonOption(command, context);

@@ -12,8 +12,10 @@
 namespace iclsweep {
 
 void PrintSubmitted(const v1::SubmitResponse& response, std::FILE* out) {
-  absl::FPrintF(out, "sweep %s %s: %d cells, %d jobs, %d of them done already\n", response.name(),
-                response.resumed() ? "resumed" : "submitted", response.cells(), response.jobs(), response.jobs_done());
+  absl::FPrintF(out,
+                "sweep %s %s: %d cells, %d jobs, %d of them done already\n",
+                response.name(), response.resumed() ? "resumed" : "submitted",
+                response.cells(), response.jobs(), response.jobs_done());
 }
 
 namespace {
@@ -23,15 +25,19 @@ struct SubmitArguments {
   uint64_t max_cells = 10'000'000;
 };
 
-absl::Status Submit(const SubmitArguments& arguments, const CommandContext& context) {
+absl::Status Submit(const SubmitArguments& arguments,
+                    const CommandContext& context) {
   RETURN_IF_ERROR(RequireCoordinator(context.coordinator));
   ASSIGN_OR_RETURN(const std::string yaml, ReadSweepFile(arguments.file));
   ParseOptions options;
   options.max_cells = arguments.max_cells;
-  ASSIGN_OR_RETURN(const SweepSpec spec, ParseSweep(yaml, arguments.file, options));
-  for (const std::string& warning : spec.warnings) absl::FPrintF(stderr, "iclsweep: warning: %s\n", warning);
+  ASSIGN_OR_RETURN(const SweepSpec spec,
+                   ParseSweep(yaml, arguments.file, options));
+  for (const std::string& warning : spec.warnings)
+    absl::FPrintF(stderr, "iclsweep: warning: %s\n", warning);
   SweepClient client(context.coordinator);
-  ASSIGN_OR_RETURN(const v1::SubmitResponse response, client.Submit(yaml, arguments.file, arguments.max_cells));
+  ASSIGN_OR_RETURN(const v1::SubmitResponse response,
+                   client.Submit(yaml, arguments.file, arguments.max_cells));
   if (context.json) {
     absl::PrintF("%s\n", nlohmann::json({{"sweep", response.name()},
                                          {"resumed", response.resumed()},
@@ -49,10 +55,15 @@ absl::Status Submit(const SubmitArguments& arguments, const CommandContext& cont
 }  // namespace
 
 void AddSubmit(CLI::App* app, CommandContext* context) {
-  CLI::App* command = app->add_subcommand("submit", "Hand a sweep file to a coordinator; its name is the last line printed.");
+  CLI::App* command = app->add_subcommand(
+      "submit",
+      "Hand a sweep file to a coordinator; its name is the last line printed.");
   auto arguments = std::make_shared<SubmitArguments>();
-  command->add_option("sweep", arguments->file, "sweep file (YAML)")->required();
-  command->add_option("--max-cells", arguments->max_cells, "refuse larger grids")->capture_default_str();
+  command->add_option("sweep", arguments->file, "sweep file (YAML)")
+      ->required();
+  command
+      ->add_option("--max-cells", arguments->max_cells, "refuse larger grids")
+      ->capture_default_str();
   AddCoordinatorOption(command, context);
   AddJsonOption(command, context);
   command->callback([arguments, context] {

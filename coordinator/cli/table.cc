@@ -24,7 +24,8 @@ std::string CellText(const Statement& query, int column, bool exact) {
     case 'i':
       return absl::StrCat(query.Integer(column));
     case 'r':
-      return exact ? ExactDouble(query.Real(column)) : absl::StrFormat("%.4g", query.Real(column));
+      return exact ? ExactDouble(query.Real(column))
+                   : absl::StrFormat("%.4g", query.Real(column));
     case 'b':
       return absl::BytesToHexString(query.Text(column));
     default:
@@ -49,40 +50,53 @@ std::string JsonText(const Statement& query, int column) {
   }
 }
 
-std::string Line(const Statement& query, const PrintOptions& options, const std::vector<std::string>& names) {
+std::string Line(const Statement& query, const PrintOptions& options,
+                 const std::vector<std::string>& names) {
   std::string line;
   for (int column = 0; column < query.columns(); ++column) {
-    const char* separator = column == 0 ? "" : options.format == RowFormat::kTabs ? "\t" : ",";
+    const char* separator = column == 0                          ? ""
+                            : options.format == RowFormat::kTabs ? "\t"
+                                                                 : ",";
     if (options.format == RowFormat::kJsonLines) {
-      absl::StrAppend(&line, separator, JsonString(names[static_cast<size_t>(column)]), ":", JsonText(query, column));
+      absl::StrAppend(&line, separator,
+                      JsonString(names[static_cast<size_t>(column)]), ":",
+                      JsonText(query, column));
     } else if (options.format == RowFormat::kCsv) {
       absl::StrAppend(&line, separator, CsvText(CellText(query, column, true)));
     } else {
-      absl::StrAppend(&line, separator,
-                      absl::StrReplaceAll(CellText(query, column, true), {{"\t", " "}, {"\n", " "}, {"\r", " "}}));
+      absl::StrAppend(
+          &line, separator,
+          absl::StrReplaceAll(CellText(query, column, true),
+                              {{"\t", " "}, {"\n", " "}, {"\r", " "}}));
     }
   }
-  return options.format == RowFormat::kJsonLines ? absl::StrCat("{", line, "}") : line;
+  return options.format == RowFormat::kJsonLines ? absl::StrCat("{", line, "}")
+                                                 : line;
 }
 
-void PrintAligned(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& number, std::FILE* out) {
+void PrintAligned(const std::vector<std::vector<std::string>>& rows,
+                  const std::vector<bool>& number, std::FILE* out) {
   std::vector<size_t> widths(rows.front().size(), 0);
   for (const auto& row : rows) {
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+    for (size_t i = 0; i < row.size(); ++i)
+      widths[i] = std::max(widths[i], row[i].size());
   }
   for (const auto& row : rows) {
     std::string line;
     for (size_t i = 0; i < row.size(); ++i) {
       const std::string padding(widths[i] - row[i].size(), ' ');
-      absl::StrAppend(&line, i == 0 ? "" : "  ", number[i] ? padding : row[i], number[i] ? row[i] : padding);
+      absl::StrAppend(&line, i == 0 ? "" : "  ", number[i] ? padding : row[i],
+                      number[i] ? row[i] : padding);
     }
     line.erase(line.find_last_not_of(' ') + 1);
     absl::FPrintF(out, "%s\n", line);
   }
 }
 
-absl::StatusOr<size_t> PrintAlignedRows(Statement* query, const std::vector<std::string>& names,
-                                        const PrintOptions& options, std::FILE* out) {
+absl::StatusOr<size_t> PrintAlignedRows(Statement* query,
+                                        const std::vector<std::string>& names,
+                                        const PrintOptions& options,
+                                        std::FILE* out) {
   std::vector<std::vector<std::string>> rows = {names};
   std::vector<bool> number(names.size(), true);
   size_t count = 0;
@@ -95,12 +109,14 @@ absl::StatusOr<size_t> PrintAlignedRows(Statement* query, const std::vector<std:
     for (int column = 0; column < query->columns(); ++column) {
       row.push_back(CellText(*query, column, options.exact));
       const char type = query->Type(column);
-      if (type == 't' || type == 'b') number[static_cast<size_t>(column)] = false;
+      if (type == 't' || type == 'b')
+        number[static_cast<size_t>(column)] = false;
     }
     rows.push_back(std::move(row));
   }
   PrintAligned(rows, number, out);
-  if (options.limit > 0 && count > options.limit) absl::FPrintF(out, "... and %d more rows\n", count - options.limit);
+  if (options.limit > 0 && count > options.limit)
+    absl::FPrintF(out, "... and %d more rows\n", count - options.limit);
   return count;
 }
 
@@ -115,22 +131,31 @@ std::string ExactDouble(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
   std::array<char, 32> buffer{};
-  const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
+  const auto result =
+      std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
   return std::string(buffer.data(), result.ptr);
 }
 
 std::string JsonString(absl::string_view text) {
-  return nlohmann::json(std::string(text)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return nlohmann::json(std::string(text))
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-absl::StatusOr<size_t> PrintRows(Statement* query, const PrintOptions& options, std::FILE* out) {
+absl::StatusOr<size_t> PrintRows(Statement* query, const PrintOptions& options,
+                                 std::FILE* out) {
   std::vector<std::string> names;
-  for (int column = 0; column < query->columns(); ++column) names.push_back(query->ColumnName(column));
-  if (options.format == RowFormat::kAligned) return PrintAlignedRows(query, names, options, out);
+  for (int column = 0; column < query->columns(); ++column)
+    names.push_back(query->ColumnName(column));
+  if (options.format == RowFormat::kAligned)
+    return PrintAlignedRows(query, names, options, out);
   if (options.format != RowFormat::kJsonLines) {
     std::string header;
     for (size_t i = 0; i < names.size(); ++i) {
-      absl::StrAppend(&header, i == 0 ? "" : options.format == RowFormat::kCsv ? "," : "\t", names[i]);
+      absl::StrAppend(&header,
+                      i == 0                              ? ""
+                      : options.format == RowFormat::kCsv ? ","
+                                                          : "\t",
+                      names[i]);
     }
     absl::FPrintF(out, "%s\n", header);
   }
@@ -141,7 +166,8 @@ absl::StatusOr<size_t> PrintRows(Statement* query, const PrintOptions& options, 
     ++count;
     absl::FPrintF(out, "%s\n", Line(*query, options, names));
   }
-  if (std::fflush(out) != 0 || std::ferror(out) != 0) return absl::UnavailableError("cannot write the output: is the disk full?");
+  if (std::fflush(out) != 0 || std::ferror(out) != 0)
+    return absl::UnavailableError("cannot write the output: is the disk full?");
   return count;
 }
 

@@ -1,4 +1,5 @@
-// Rows as people and programs read them: aligned columns on a terminal, tab-separated lines elsewhere, JSON Lines on demand.
+// Rows as people and programs read them: aligned columns on a terminal,
+// tab-separated lines elsewhere, JSON Lines on demand.
 #pragma once
 
 #include <cstdio>
@@ -18,12 +19,15 @@ RowFormat FormatFor(bool json);
 
 struct PrintOptions {
   RowFormat format = RowFormat::kTabs;
-  size_t limit = 0;      // rows of an aligned table; 0 = all. The rest is counted in a last line.
-  bool exact = false;    // doubles so that they read back to the same bits, also in aligned tables
+  size_t limit = 0;    // rows of an aligned table; 0 = all. The rest is counted
+                       // in a last line.
+  bool exact = false;  // doubles so that they read back to the same bits, also
+                       // in aligned tables
 };
 
 // Steps `query` to its end and prints every row. Returns the number of rows.
-absl::StatusOr<size_t> PrintRows(Statement* query, const PrintOptions& options, std::FILE* out);
+absl::StatusOr<size_t> PrintRows(Statement* query, const PrintOptions& options,
+                                 std::FILE* out);
 
 // Shortest text that reads back to the same double; nan, inf and -inf by name.
 std::string ExactDouble(double value);

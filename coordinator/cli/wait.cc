@@ -23,7 +23,8 @@ bool AnyFailed(const v1::SweepStatus& sweep) {
   return false;
 }
 
-absl::StatusOr<int> Wait(const std::string& sweep, const CommandContext& context) {
+absl::StatusOr<int> Wait(const std::string& sweep,
+                         const CommandContext& context) {
   RETURN_IF_ERROR(RequireCoordinator(context.coordinator));
   sigset_t signals;
   sigemptyset(&signals);
@@ -43,12 +44,18 @@ absl::StatusOr<int> Wait(const std::string& sweep, const CommandContext& context
       printer.Show(status, {}, response->workers(), now);
       if (status.finished()) {
         printer.Finish();
-        for (const std::string& failure : status.first_failures()) absl::FPrintF(stderr, "failed: %s\n", failure);
-        if (!context.json) absl::PrintF("sweep %s finished%s\n", name, AnyFailed(status) ? ", with failed jobs" : "");
-        if (context.json) absl::PrintF("{\"sweep\":\"%s\",\"failed\":%s}\n", name, AnyFailed(status) ? "true" : "false");
+        for (const std::string& failure : status.first_failures())
+          absl::FPrintF(stderr, "failed: %s\n", failure);
+        if (!context.json)
+          absl::PrintF("sweep %s finished%s\n", name,
+                       AnyFailed(status) ? ", with failed jobs" : "");
+        if (context.json)
+          absl::PrintF("{\"sweep\":\"%s\",\"failed\":%s}\n", name,
+                       AnyFailed(status) ? "true" : "false");
         return AnyFailed(status) ? kFailedCells : kAllDone;
       }
-    } else if (!absl::IsUnavailable(response.status()) || reached_us == 0 || now - reached_us > kGiveUpUs) {
+    } else if (!absl::IsUnavailable(response.status()) || reached_us == 0 ||
+               now - reached_us > kGiveUpUs) {
       return response.status();
     }
     const timespec pause{0, 250'000'000};
@@ -63,9 +70,11 @@ absl::StatusOr<int> Wait(const std::string& sweep, const CommandContext& context
 }  // namespace
 
 void AddWait(CLI::App* app, CommandContext* context) {
-  CLI::App* command = app->add_subcommand("wait", "Wait until a sweep is finished: exit 0, or 1 with failed jobs.");
+  CLI::App* command = app->add_subcommand(
+      "wait", "Wait until a sweep is finished: exit 0, or 1 with failed jobs.");
   auto sweep = std::make_shared<std::string>();
-  command->add_option("sweep", *sweep, "name of the sweep; default: the newest");
+  command->add_option("sweep", *sweep,
+                      "name of the sweep; default: the newest");
   AddCoordinatorOption(command, context);
   AddJsonOption(command, context);
   command->callback([sweep, context] {

@@ -16,12 +16,15 @@ Effects Core::Apply(const Event& event, int64_t now_us) {
 }
 
 Core::Job* Core::Find(JobId id) {
-  if (id.value <= 0 || static_cast<size_t>(id.value) >= jobs_.size()) return nullptr;
+  if (id.value <= 0 || static_cast<size_t>(id.value) >= jobs_.size())
+    return nullptr;
   Job* job = &jobs_[static_cast<size_t>(id.value)];
   return job->known ? job : nullptr;
 }
 
-const Core::Job* Core::Find(JobId id) const { return const_cast<Core*>(this)->Find(id); }
+const Core::Job* Core::Find(JobId id) const {
+  return const_cast<Core*>(this)->Find(id);
+}
 
 bool Core::Knows(JobId job) const { return Find(job) != nullptr; }
 
@@ -37,17 +40,21 @@ uint64_t Core::ready_jobs() const {
 }
 
 int64_t Core::NextDeadline() const {
-  int64_t next = deadlines_.empty() ? std::numeric_limits<int64_t>::max() : deadlines_.begin()->first;
+  int64_t next = deadlines_.empty() ? std::numeric_limits<int64_t>::max()
+                                    : deadlines_.begin()->first;
   for (const Poll& poll : polls_) next = std::min(next, poll.until_us);
   return next;
 }
 
-// ---- jobs ---------------------------------------------------------------------------------------------------------
+// ---- jobs
+// ---------------------------------------------------------------------------------------------------------
 
 void Core::SetState(JobId id, Job* job, JobState state, Effects* out) {
-  if (job->state == JobState::kReady) ready_[static_cast<size_t>(job->stage)].erase(id);
+  if (job->state == JobState::kReady)
+    ready_[static_cast<size_t>(job->stage)].erase(id);
   job->state = state;
-  if (state == JobState::kReady) ready_[static_cast<size_t>(job->stage)].insert(id);
+  if (state == JobState::kReady)
+    ready_[static_cast<size_t>(job->stage)].insert(id);
   out->job_states.push_back({id, state});
 }
 
@@ -60,7 +67,8 @@ void Core::AddJob(const NewJob& added, Effects* out) {
     known->max_attempts = std::max(known->max_attempts, added.max_attempts);
     return;
   }
-  if (static_cast<size_t>(added.id.value) >= jobs_.size()) jobs_.resize(static_cast<size_t>(added.id.value) + 1);
+  if (static_cast<size_t>(added.id.value) >= jobs_.size())
+    jobs_.resize(static_cast<size_t>(added.id.value) + 1);
   Job job;
   job.known = true;
   job.stage = added.stage;
@@ -71,7 +79,8 @@ void Core::AddJob(const NewJob& added, Effects* out) {
     Job* parent = Find(parent_id);
     if (parent == nullptr) continue;
     if (parent->state != JobState::kDone) ++job.missing;
-    upstream_failed |= parent->state == JobState::kFailed || parent->state == JobState::kUpstreamFailed;
+    upstream_failed |= parent->state == JobState::kFailed ||
+                       parent->state == JobState::kUpstreamFailed;
     parent->dependents.push_back(added.id);
   }
   Job* placed = &jobs_[static_cast<size_t>(added.id.value)];
@@ -83,7 +92,8 @@ void Core::AddJob(const NewJob& added, Effects* out) {
   if (upstream_failed) {
     SetState(added.id, placed, JobState::kUpstreamFailed, out);
   } else {
-    SetState(added.id, placed, placed->missing == 0 ? JobState::kReady : JobState::kBlocked, out);
+    SetState(added.id, placed,
+             placed->missing == 0 ? JobState::kReady : JobState::kBlocked, out);
   }
 }
 
@@ -91,7 +101,8 @@ void Core::CommitDone(JobId id, Job* job, Effects* out) {
   SetState(id, job, JobState::kDone, out);
   for (const JobId child_id : job->dependents) {
     Job* child = Find(child_id);
-    if (--child->missing == 0 && child->state == JobState::kBlocked) SetState(child_id, child, JobState::kReady, out);
+    if (--child->missing == 0 && child->state == JobState::kBlocked)
+      SetState(child_id, child, JobState::kReady, out);
   }
 }
 
@@ -104,7 +115,8 @@ void Core::Fail(JobId id, Job* job, Effects* out) {
     Job* child = Find(child_id);
     if (IsTerminal(child->state)) continue;
     SetState(child_id, child, JobState::kUpstreamFailed, out);
-    below.insert(below.end(), child->dependents.begin(), child->dependents.end());
+    below.insert(below.end(), child->dependents.begin(),
+                 child->dependents.end());
   }
 }
 
@@ -115,7 +127,8 @@ void Core::TakeFromHolder(JobId id, Job* job) {
   job->holder = WorkerId{};
 }
 
-void Core::EndWithoutResult(JobId id, Job* job, AttemptFinished end, Effects* out) {
+void Core::EndWithoutResult(JobId id, Job* job, AttemptFinished end,
+                            Effects* out) {
   TakeFromHolder(id, job);
   end.lease = {id, job->last_attempt};
   end.steps_run = std::max(end.steps_run, job->steps_run);
@@ -129,17 +142,20 @@ void Core::EndWithoutResult(JobId id, Job* job, AttemptFinished end, Effects* ou
   }
 }
 
-// ---- workers ------------------------------------------------------------------------------------------------------
+// ---- workers
+// ------------------------------------------------------------------------------------------------------
 
-void Core::Retire(WorkerId worker, const WorkerRegistered& event, Effects* out) {
+void Core::Retire(WorkerId worker, const WorkerRegistered& event,
+                  Effects* out) {
   const auto found = workers_.find(worker);
   if (found == workers_.end()) return;
   const std::set<JobId> held = found->second.held;
   for (const JobId id : held) {
     Job* job = Find(id);
     const LeaseRef lease{id, job->last_attempt};
-    const auto still = std::find_if(event.held.begin(), event.held.end(),
-                                    [&](const LeaseProgress& progress) { return progress.lease == lease; });
+    const auto still = std::find_if(
+        event.held.begin(), event.held.end(),
+        [&](const LeaseProgress& progress) { return progress.lease == lease; });
     if (still != event.held.end()) continue;
     AttemptFinished end;
     end.outcome = AttemptOutcome::kReleased;
@@ -160,7 +176,8 @@ void Core::Retire(WorkerId worker, const WorkerRegistered& event, Effects* out) 
   for (const Poll& poll : polls_) {
     if (poll.worker == worker) AnswerEmpty(poll, /*unknown_worker=*/true, out);
   }
-  std::erase_if(polls_, [worker](const Poll& poll) { return poll.worker == worker; });
+  std::erase_if(polls_,
+                [worker](const Poll& poll) { return poll.worker == worker; });
 }
 
 void Core::On(const WorkerRegistered& event, int64_t now_us, Effects* out) {
@@ -169,7 +186,8 @@ void Core::On(const WorkerRegistered& event, int64_t now_us, Effects* out) {
   if (previous != worker_of_slot_.end()) {
     const WorkerId old = previous->second;
     Retire(old, event, out);
-    if (const auto found = workers_.find(old); found != workers_.end()) kept = found->second.held;
+    if (const auto found = workers_.find(old); found != workers_.end())
+      kept = found->second.held;
     workers_.erase(old);
   }
   Worker& worker = workers_[event.worker];
@@ -179,14 +197,16 @@ void Core::On(const WorkerRegistered& event, int64_t now_us, Effects* out) {
   worker_of_slot_[event.slot] = event.worker;
   for (const JobId id : kept) Find(id)->holder = event.worker;
   for (const LeaseProgress& progress : event.held) {
-    if (!Renew(event.worker, progress, now_us)) out->revoked.push_back(progress.lease);
+    if (!Renew(event.worker, progress, now_us))
+      out->revoked.push_back(progress.lease);
   }
 }
 
-bool Core::Renew(WorkerId worker, const LeaseProgress& progress, int64_t now_us) {
+bool Core::Renew(WorkerId worker, const LeaseProgress& progress,
+                 int64_t now_us) {
   Job* job = Find(progress.lease.job);
-  if (job == nullptr || job->state != JobState::kLeased || job->holder != worker ||
-      job->last_attempt != progress.lease.attempt) {
+  if (job == nullptr || job->state != JobState::kLeased ||
+      job->holder != worker || job->last_attempt != progress.lease.attempt) {
     return false;
   }
   deadlines_.erase({job->deadline_us, progress.lease.job});
@@ -207,7 +227,8 @@ void Core::On(const Synced& event, int64_t now_us, Effects* out) {
     return;
   }
   for (const LeaseProgress& progress : event.held) {
-    if (!Renew(event.worker, progress, now_us)) out->revoked.push_back(progress.lease);
+    if (!Renew(event.worker, progress, now_us))
+      out->revoked.push_back(progress.lease);
   }
 }
 
@@ -215,9 +236,11 @@ void Core::On(const Completed& event, int64_t /*now_us*/, Effects* out) {
   const JobId id = event.lease.job;
   Job* job = Find(id);
   out->unknown_worker = !workers_.contains(event.worker);
-  if (job == nullptr || event.lease.attempt != job->last_attempt) return;  // stale
+  if (job == nullptr || event.lease.attempt != job->last_attempt)
+    return;  // stale
   if (IsTerminal(job->state)) {
-    if (job->state == JobState::kDone) out->verdict = Verdict::kAlreadyCommitted;
+    if (job->state == JobState::kDone)
+      out->verdict = Verdict::kAlreadyCommitted;
     return;
   }
   out->verdict = Verdict::kCommitted;
@@ -236,14 +259,15 @@ void Core::On(const Completed& event, int64_t /*now_us*/, Effects* out) {
   } else if (job->state == JobState::kLeased) {
     EndWithoutResult(id, job, std::move(end), out);
   } else {
-    out->verdict = Verdict::kStale;  // the failure of a lease that is over was charged already
+    out->verdict = Verdict::kStale;  // the failure of a lease that is over was
+                                     // charged already
   }
 }
 
 void Core::On(const Released& event, int64_t /*now_us*/, Effects* out) {
   Job* job = Find(event.lease.job);
-  if (job == nullptr || job->state != JobState::kLeased || job->last_attempt != event.lease.attempt ||
-      job->holder != event.worker) {
+  if (job == nullptr || job->state != JobState::kLeased ||
+      job->last_attempt != event.lease.attempt || job->holder != event.worker) {
     return;
   }
   AttemptFinished end;
@@ -253,27 +277,33 @@ void Core::On(const Released& event, int64_t /*now_us*/, Effects* out) {
   EndWithoutResult(event.lease.job, job, std::move(end), out);
 }
 
-// ---- leases -------------------------------------------------------------------------------------------------------
+// ---- leases
+// -------------------------------------------------------------------------------------------------------
 
 void Core::AnswerEmpty(const Poll& poll, bool unknown_worker, Effects* out) {
   out->answers.push_back({poll.worker, poll.request, {}, unknown_worker});
 }
 
 void Core::On(const LeaseRequested& event, int64_t now_us, Effects* out) {
-  const Poll poll{event.worker, event.request, event.max_jobs, event.wait_until_us};
+  const Poll poll{event.worker, event.request, event.max_jobs,
+                  event.wait_until_us};
   const auto worker = workers_.find(event.worker);
   if (worker == workers_.end()) {
     AnswerEmpty(poll, /*unknown_worker=*/true, out);
     return;
   }
   if (!event.request.empty() && worker->second.last_request == event.request) {
-    out->answers.push_back({event.worker, event.request, worker->second.last_leases, false});
+    out->answers.push_back(
+        {event.worker, event.request, worker->second.last_leases, false});
     return;
   }
   for (const Poll& parked : polls_) {
-    if (parked.worker == event.worker) AnswerEmpty(parked, false, out);  // its caller has moved on
+    if (parked.worker == event.worker)
+      AnswerEmpty(parked, false, out);  // its caller has moved on
   }
-  std::erase_if(polls_, [&](const Poll& parked) { return parked.worker == event.worker; });
+  std::erase_if(polls_, [&](const Poll& parked) {
+    return parked.worker == event.worker;
+  });
   if (event.wait_until_us <= now_us && !NextReady(worker->second.stages)) {
     AnswerEmpty(poll, false, out);
     return;
@@ -283,9 +313,12 @@ void Core::On(const LeaseRequested& event, int64_t now_us, Effects* out) {
 
 void Core::On(const LeaseAbandoned& event, int64_t /*now_us*/, Effects* out) {
   for (const Poll& poll : polls_) {
-    if (poll.worker == event.worker && poll.request == event.request) AnswerEmpty(poll, false, out);
+    if (poll.worker == event.worker && poll.request == event.request)
+      AnswerEmpty(poll, false, out);
   }
-  std::erase_if(polls_, [&](const Poll& poll) { return poll.worker == event.worker && poll.request == event.request; });
+  std::erase_if(polls_, [&](const Poll& poll) {
+    return poll.worker == event.worker && poll.request == event.request;
+  });
 }
 
 JobId Core::NextReady(uint32_t stages) const {
@@ -339,21 +372,28 @@ void Core::On(const Tick& /*event*/, int64_t now_us, Effects* out) {
     Job* job = Find(id);
     AttemptFinished end;
     end.cause = job->confirmed ? Cause::kLost : Cause::kUndelivered;
-    end.outcome = job->confirmed ? AttemptOutcome::kFailed : AttemptOutcome::kReleased;
-    end.message = job->confirmed ? "the lease ran out: no heartbeat" : "no heartbeat ever named this lease";
+    end.outcome =
+        job->confirmed ? AttemptOutcome::kFailed : AttemptOutcome::kReleased;
+    end.message = job->confirmed ? "the lease ran out: no heartbeat"
+                                 : "no heartbeat ever named this lease";
     EndWithoutResult(id, job, std::move(end), out);
   }
   for (const Poll& poll : polls_) {
     if (poll.until_us <= now_us) AnswerEmpty(poll, false, out);
   }
-  std::erase_if(polls_, [now_us](const Poll& poll) { return poll.until_us <= now_us; });
+  std::erase_if(polls_,
+                [now_us](const Poll& poll) { return poll.until_us <= now_us; });
 }
 
-// ---- restart and inspection ---------------------------------------------------------------------------------------
+// ---- restart and inspection
+// ---------------------------------------------------------------------------------------
 
-void Core::RestoreLease(LeaseRef lease, WorkerId worker_id, const std::string& slot, int64_t now_us) {
+void Core::RestoreLease(LeaseRef lease, WorkerId worker_id,
+                        const std::string& slot, int64_t now_us) {
   Job* job = Find(lease.job);
-  if (job == nullptr || job->state != JobState::kReady || job->last_attempt != lease.attempt) return;
+  if (job == nullptr || job->state != JobState::kReady ||
+      job->last_attempt != lease.attempt)
+    return;
   Effects unwritten;  // the row says leased already
   SetState(lease.job, job, JobState::kLeased, &unwritten);
   job->holder = worker_id;
@@ -375,13 +415,18 @@ std::string Core::Explain(JobId id) const {
   if (job == nullptr) return "not known to the scheduler";
   switch (job->state) {
     case JobState::kBlocked:
-      return absl::StrCat("waits for ", job->missing, " job", job->missing == 1 ? "" : "s", " it depends on");
+      return absl::StrCat("waits for ", job->missing, " job",
+                          job->missing == 1 ? "" : "s", " it depends on");
     case JobState::kReady: {
-      const bool able = std::any_of(workers_.begin(), workers_.end(), [&](const auto& entry) {
-        return (entry.second.stages & StageBit(job->stage)) != 0;
-      });
+      const bool able =
+          std::any_of(workers_.begin(), workers_.end(), [&](const auto& entry) {
+            return (entry.second.stages & StageBit(job->stage)) != 0;
+          });
       return able ? "ready, waits for a free worker"
-                  : absl::StrCat("ready, but no connected worker runs this version of stage ", StageName(job->stage));
+                  : absl::StrCat(
+                        "ready, but no connected worker runs this version of "
+                        "stage ",
+                        StageName(job->stage));
     }
     case JobState::kFailed:
       return "failed: see its last attempt";

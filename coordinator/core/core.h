@@ -1,12 +1,16 @@
-// The scheduler's state machine: which jobs exist, who holds which lease, what runs next, what a failure costs.
+// The scheduler's state machine: which jobs exist, who holds which lease, what
+// runs next, what a failure costs.
 //
-// A value without effects: Apply(event, now) changes it and says what must be written and answered. It has no clock, no
-// randomness, no I/O; the same events at the same times give the same effects. It knows jobs by integer id, stage and
-// dependencies, never by parameters.
+// A value without effects: Apply(event, now) changes it and says what must be
+// written and answered. It has no clock, no randomness, no I/O; the same events
+// at the same times give the same effects. It knows jobs by integer id, stage
+// and dependencies, never by parameters.
 //
 // Invariants (checked by CheckInvariants and by simulation):
-//  - a job commits at most one result; attempt numbers only grow; a terminal state is never left;
-//  - a worker holds at most one lease per job, and a job has at most one holder;
+//  - a job commits at most one result; attempt numbers only grow; a terminal
+//  state is never left;
+//  - a worker holds at most one lease per job, and a job has at most one
+//  holder;
 //  - a job is ready exactly when all it depends on is done and nobody holds it.
 //
 // Not thread-safe: the loop's thread owns it.
@@ -37,8 +41,10 @@ class Core {
 
   Effects Apply(const Event& event, int64_t now_us);
 
-  // Restart: after the jobs came in by JobsAdded, the attempts that had no end. Each gets a whole lease of grace.
-  void RestoreLease(LeaseRef lease, WorkerId worker, const std::string& slot, int64_t now_us);
+  // Restart: after the jobs came in by JobsAdded, the attempts that had no end.
+  // Each gets a whole lease of grace.
+  void RestoreLease(LeaseRef lease, WorkerId worker, const std::string& slot,
+                    int64_t now_us);
   void RestoreBudget(JobId job, Cause cause, uint32_t spent);
 
   // When Apply(Tick) next has something to do; INT64_MAX = never.
@@ -67,15 +73,15 @@ class Core {
     // While leased:
     WorkerId holder;
     int64_t deadline_us = 0;
-    bool confirmed = false;   // a Sync has named it
-    uint64_t steps_run = 0;   // as last told
+    bool confirmed = false;  // a Sync has named it
+    uint64_t steps_run = 0;  // as last told
     bool checkpointed = false;
   };
   struct Worker {
     std::string slot;
     uint32_t stages = 0;
     std::set<JobId> held;
-    std::string last_request;             // answered with last_leases
+    std::string last_request;  // answered with last_leases
     std::vector<LeaseRef> last_leases;
   };
   struct Poll {
@@ -99,7 +105,8 @@ class Core {
   void AddJob(const NewJob& added, Effects* out);
   void SetState(JobId id, Job* job, JobState state, Effects* out);
   void TakeFromHolder(JobId id, Job* job);
-  // Ends the running attempt of a leased job without a result, and decides what becomes of the job.
+  // Ends the running attempt of a leased job without a result, and decides what
+  // becomes of the job.
   void EndWithoutResult(JobId id, Job* job, AttemptFinished end, Effects* out);
   void CommitDone(JobId id, Job* job, Effects* out);
   void Fail(JobId id, Job* job, Effects* out);
@@ -112,7 +119,8 @@ class Core {
 
   CoreOptions options_;
   std::vector<Job> jobs_;  // by id
-  std::array<std::set<JobId>, 8> ready_;  // by stage, in order of id, which is the order of the sweeps
+  std::array<std::set<JobId>, 8>
+      ready_;  // by stage, in order of id, which is the order of the sweeps
   std::map<WorkerId, Worker> workers_;
   std::map<std::string, WorkerId> worker_of_slot_;
   std::vector<Poll> polls_;  // in order of arrival

@@ -10,28 +10,34 @@
 
 namespace iclsweep {
 
-// ---- events -------------------------------------------------------------------------------------------------------
+// ---- events
+// -------------------------------------------------------------------------------------------------------
 
 struct NewJob {
   JobId id;
   Stage stage = Stage::kTrain;
-  std::vector<JobId> depends_on;  // known to the core already, or earlier in the same event
-  JobState stored_state = JobState::kBlocked;  // a terminal state is taken over, any other worked out anew
+  std::vector<JobId>
+      depends_on;  // known to the core already, or earlier in the same event
+  JobState stored_state =
+      JobState::kBlocked;  // a terminal state is taken over, any other worked
+                           // out anew
   uint32_t last_attempt = 0;
   uint32_t max_attempts = 3;
 };
 
-// Jobs a sweep wants. A job known already keeps its state; its retry limit becomes the larger one.
+// Jobs a sweep wants. A job known already keeps its state; its retry limit
+// becomes the larger one.
 struct JobsAdded {
   std::vector<NewJob> jobs;
 };
 
 struct WorkerRegistered {
-  WorkerId worker;            // new with every registration
-  std::string slot;           // ends what an earlier worker of this slot held
-  uint32_t stages = 0;        // bit StageBit(s): same numerics version, may be leased
+  WorkerId worker;      // new with every registration
+  std::string slot;     // ends what an earlier worker of this slot held
+  uint32_t stages = 0;  // bit StageBit(s): same numerics version, may be leased
   std::vector<LeaseProgress> held;  // what this process still runs
-  // How the slot's previous process ended; lease.job = 0: it was running nothing.
+  // How the slot's previous process ended; lease.job = 0: it was running
+  // nothing.
   LeaseProgress predecessor;
   Cause predecessor_cause = Cause::kPreempted;
   std::string predecessor_message;
@@ -76,9 +82,11 @@ struct Released {
 // Time has passed: leases and polls run out.
 struct Tick {};
 
-using Event = std::variant<JobsAdded, WorkerRegistered, LeaseRequested, LeaseAbandoned, Synced, Completed, Released, Tick>;
+using Event = std::variant<JobsAdded, WorkerRegistered, LeaseRequested,
+                           LeaseAbandoned, Synced, Completed, Released, Tick>;
 
-// ---- effects ------------------------------------------------------------------------------------------------------
+// ---- effects
+// ------------------------------------------------------------------------------------------------------
 
 struct JobStateChanged {
   JobId job;
@@ -112,15 +120,19 @@ struct LeaseAnswered {
 enum class Verdict { kCommitted, kAlreadyCommitted, kStale };
 
 struct Effects {
-  std::vector<JobStateChanged> job_states;      // rows, in order: the last one of a job counts
+  std::vector<JobStateChanged>
+      job_states;  // rows, in order: the last one of a job counts
   std::vector<AttemptStarted> attempts_started;
   std::vector<AttemptFinished> attempts_finished;
   std::vector<LeaseAnswered> answers;
-  std::vector<LeaseRef> revoked;     // answers Synced and WorkerRegistered: drop these
-  bool unknown_worker = false;       // answers Synced, Completed, Released
-  Verdict verdict = Verdict::kStale; // answers Completed
+  std::vector<LeaseRef>
+      revoked;  // answers Synced and WorkerRegistered: drop these
+  bool unknown_worker = false;        // answers Synced, Completed, Released
+  Verdict verdict = Verdict::kStale;  // answers Completed
 };
 
-inline uint32_t StageBit(Stage stage) { return 1U << static_cast<uint32_t>(stage); }
+inline uint32_t StageBit(Stage stage) {
+  return 1U << static_cast<uint32_t>(stage);
+}
 
 }  // namespace iclsweep

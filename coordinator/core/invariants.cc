@@ -14,7 +14,8 @@ absl::Status Core::CheckInvariants() const {
   std::vector<uint32_t> missing(jobs_.size(), 0);
   for (const Job& job : jobs_) {
     if (!job.known || job.state == JobState::kDone) continue;
-    for (const JobId child : job.dependents) ++missing[static_cast<size_t>(child.value)];
+    for (const JobId child : job.dependents)
+      ++missing[static_cast<size_t>(child.value)];
   }
   size_t leased = 0;
   size_t ready = 0;
@@ -22,29 +23,38 @@ absl::Status Core::CheckInvariants() const {
     const Job& job = jobs_[i];
     if (!job.known) continue;
     const JobId id{static_cast<int64_t>(i)};
-    if (job.missing != missing[i]) return broken(id.value, "counts its open dependencies wrongly");
-    if (job.state == JobState::kBlocked && job.missing == 0) return broken(id.value, "is blocked by nothing");
+    if (job.missing != missing[i])
+      return broken(id.value, "counts its open dependencies wrongly");
+    if (job.state == JobState::kBlocked && job.missing == 0)
+      return broken(id.value, "is blocked by nothing");
     if (job.state == JobState::kReady) {
       ++ready;
-      if (job.missing != 0) return broken(id.value, "is ready before its dependencies are done");
-      if (!ready_[static_cast<size_t>(job.stage)].contains(id)) return broken(id.value, "is ready but not queued");
+      if (job.missing != 0)
+        return broken(id.value, "is ready before its dependencies are done");
+      if (!ready_[static_cast<size_t>(job.stage)].contains(id))
+        return broken(id.value, "is ready but not queued");
     }
     if ((job.state == JobState::kLeased) != static_cast<bool>(job.holder)) {
-      return broken(id.value, "is leased without a holder, or held without a lease");
+      return broken(id.value,
+                    "is leased without a holder, or held without a lease");
     }
     if (job.state != JobState::kLeased) continue;
     ++leased;
-    if (!deadlines_.contains({job.deadline_us, id})) return broken(id.value, "is leased without a deadline");
+    if (!deadlines_.contains({job.deadline_us, id}))
+      return broken(id.value, "is leased without a deadline");
     const auto holder = workers_.find(job.holder);
     if (holder == workers_.end() || !holder->second.held.contains(id)) {
       return broken(id.value, "is held by a worker that does not know it");
     }
   }
-  if (deadlines_.size() != leased) return absl::InternalError("a deadline belongs to no lease");
-  if (ready_jobs() != ready) return absl::InternalError("the queue holds a job that is not ready");
+  if (deadlines_.size() != leased)
+    return absl::InternalError("a deadline belongs to no lease");
+  if (ready_jobs() != ready)
+    return absl::InternalError("the queue holds a job that is not ready");
   size_t held = 0;
   for (const auto& [id, worker] : workers_) held += worker.held.size();
-  if (held != leased) return absl::InternalError("a worker holds a job that is not leased");
+  if (held != leased)
+    return absl::InternalError("a worker holds a job that is not leased");
   return absl::OkStatus();
 }
 

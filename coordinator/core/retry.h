@@ -1,5 +1,6 @@
-// What each cause of a failed attempt costs. Every cause has its own budget, so that a scale-down does not use up what is
-// meant for program errors, and a job that kills every worker it meets still ends.
+// What each cause of a failed attempt costs. Every cause has its own budget, so
+// that a scale-down does not use up what is meant for program errors, and a job
+// that kills every worker it meets still ends.
 #pragma once
 
 #include <array>
@@ -28,14 +29,19 @@ class RetryBudgets {
     }
   }
 
-  // A published partial checkpoint is progress: what killed the job before it does not count any more.
+  // A published partial checkpoint is progress: what killed the job before it
+  // does not count any more.
   void Checkpointed() {
     spent_[static_cast<size_t>(Cause::kCrashed)] = 0;
     spent_[static_cast<size_t>(Cause::kLost)] = 0;
   }
 
-  void Restore(Cause cause, uint32_t spent) { spent_[static_cast<size_t>(cause)] = spent; }
-  uint32_t spent(Cause cause) const { return spent_[static_cast<size_t>(cause)]; }
+  void Restore(Cause cause, uint32_t spent) {
+    spent_[static_cast<size_t>(cause)] = spent;
+  }
+  uint32_t spent(Cause cause) const {
+    return spent_[static_cast<size_t>(cause)];
+  }
 
  private:
   std::array<uint32_t, 11> spent_{};

@@ -11,7 +11,9 @@
 namespace iclsweep {
 namespace {
 
-absl::Status Stopping() { return absl::UnavailableError("the coordinator is stopping"); }
+absl::Status Stopping() {
+  return absl::UnavailableError("the coordinator is stopping");
+}
 
 // Calls `done` of any call with that status.
 void Answer(AnyCall* call, const absl::Status& status) {
@@ -26,15 +28,19 @@ void Answer(AnyCall* call, const absl::Status& status) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Loop>> Loop::Start(const LoopOptions& options, Store* store, Clock* clock) {
+absl::StatusOr<std::unique_ptr<Loop>> Loop::Start(const LoopOptions& options,
+                                                  Store* store, Clock* clock) {
   if (options.lease_us <= 2 * options.heartbeat_us) {
-    return absl::InvalidArgumentError(absl::StrCat("--lease (", options.lease_us / 1000, " ms) must be more than twice --heartbeat (",
-                                                   options.heartbeat_us / 1000, " ms)"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--lease (", options.lease_us / 1000,
+                     " ms) must be more than twice --heartbeat (",
+                     options.heartbeat_us / 1000, " ms)"));
   }
   std::unique_ptr<Loop> loop(new Loop(options, store, clock));
   ASSIGN_OR_RETURN(loop->database_uuid_, store->DatabaseUuid());
   RETURN_IF_ERROR(store->Begin());
-  ASSIGN_OR_RETURN(loop->epoch_, store->NewEpoch(options.owner, clock->WallMicros()));
+  ASSIGN_OR_RETURN(loop->epoch_,
+                   store->NewEpoch(options.owner, clock->WallMicros()));
   RETURN_IF_ERROR(store->Commit());
   RETURN_IF_ERROR(loop->Restore());
   Loop* raw = loop.get();
@@ -83,9 +89,12 @@ std::vector<AnyCall> Loop::WaitForCalls() {
     lock.WaitFor(arrived_, std::chrono::microseconds(wait));
   }
   const size_t count = std::min(queue_.size(), options_.batch);
-  std::vector<AnyCall> calls(std::make_move_iterator(queue_.begin()),
-                             std::make_move_iterator(queue_.begin() + static_cast<std::ptrdiff_t>(count)));
-  queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(count));
+  std::vector<AnyCall> calls(
+      std::make_move_iterator(queue_.begin()),
+      std::make_move_iterator(queue_.begin() +
+                              static_cast<std::ptrdiff_t>(count)));
+  queue_.erase(queue_.begin(),
+               queue_.begin() + static_cast<std::ptrdiff_t>(count));
   return calls;
 }
 
@@ -113,7 +122,8 @@ void Loop::Main() {
     absl::Status status = RunBatch(&calls);
     if (!status.ok()) {
       store_->Rollback();
-      const absl::Status retry = absl::UnavailableError(absl::StrCat("the store failed: ", status.message()));
+      const absl::Status retry = absl::UnavailableError(
+          absl::StrCat("the store failed: ", status.message()));
       for (PendingReply& reply : replies_) reply.done(retry);
       replies_.clear();
       FailAll(&calls, retry);
@@ -167,7 +177,9 @@ void Loop::Recover(absl::Status error) {
     }
     pause = std::min<int64_t>(pause * 2, 1'000'000);
     absl::Status status = store_->Begin();
-    if (status.ok()) status = store_->InsertEvent("store_recovered", JobId{}, 0, WorkerId{}, error.message(), clock_->WallMicros());
+    if (status.ok())
+      status = store_->InsertEvent("store_recovered", JobId{}, 0, WorkerId{},
+                                   error.message(), clock_->WallMicros());
     if (status.ok()) status = store_->Commit();
     if (status.ok()) status = Restore();
     if (status.ok()) {
@@ -182,21 +194,27 @@ void Loop::Recover(absl::Status error) {
   status_ = error;
 }
 
-// ---- state from the store -----------------------------------------------------------------------------------------
+// ---- state from the store
+// -----------------------------------------------------------------------------------------
 
 absl::Status Loop::Restore() {
   core_ = Core(CoreOptions{options_.lease_us});
   const int64_t now = clock_->MonotonicMicros();
   JobsAdded all;
   RETURN_IF_ERROR(store_->ForEachJob([&](const JobRow& row) {
-    all.jobs.push_back({row.id, row.stage, row.depends_on, row.state, row.last_attempt, 3});
+    all.jobs.push_back(
+        {row.id, row.stage, row.depends_on, row.state, row.last_attempt, 3});
   }));
   const Effects effects = core_.Apply(all, now);
-  ASSIGN_OR_RETURN(const std::vector<SpentBudget> budgets, store_->SpentBudgets());
-  for (const SpentBudget& budget : budgets) core_.RestoreBudget(budget.job, budget.cause, budget.count);
+  ASSIGN_OR_RETURN(const std::vector<SpentBudget> budgets,
+                   store_->SpentBudgets());
+  for (const SpentBudget& budget : budgets)
+    core_.RestoreBudget(budget.job, budget.cause, budget.count);
   ASSIGN_OR_RETURN(const std::vector<OpenAttempt> open, store_->OpenAttempts());
-  for (const OpenAttempt& attempt : open) core_.RestoreLease(attempt.lease, attempt.worker, attempt.slot_uuid, now);
-  // States are worked out anew from the dependencies; rows that say otherwise (a crash between two commits) are mended.
+  for (const OpenAttempt& attempt : open)
+    core_.RestoreLease(attempt.lease, attempt.worker, attempt.slot_uuid, now);
+  // States are worked out anew from the dependencies; rows that say otherwise
+  // (a crash between two commits) are mended.
   RETURN_IF_ERROR(store_->Begin());
   for (const JobStateChanged& change : effects.job_states) {
     RETURN_IF_ERROR(store_->SetJobState(change.job, core_.StateOf(change.job)));
@@ -207,15 +225,20 @@ absl::Status Loop::Restore() {
 
 absl::Status Loop::RestoreSweeps() {
   expansions_.clear();
-  ASSIGN_OR_RETURN(const std::vector<SweepRow> sweeps, store_->UnexpandedSweeps());
+  ASSIGN_OR_RETURN(const std::vector<SweepRow> sweeps,
+                   store_->UnexpandedSweeps());
   for (const SweepRow& row : sweeps) {
-    ASSIGN_OR_RETURN(SweepSpec spec, ParseSweep(row.spec_yaml, absl::StrCat("sweep ", row.name, " (stored)"), ParseOptions{}));
+    ASSIGN_OR_RETURN(
+        SweepSpec spec,
+        ParseSweep(row.spec_yaml, absl::StrCat("sweep ", row.name, " (stored)"),
+                   ParseOptions{}));
     StartExpansion(row.id, row.revision, row.cells_expanded, std::move(spec));
   }
   return absl::OkStatus();
 }
 
-// ---- effects ------------------------------------------------------------------------------------------------------
+// ---- effects
+// ------------------------------------------------------------------------------------------------------
 
 absl::StatusOr<Effects> Loop::Apply(const Event& event) {
   Effects effects = core_.Apply(event, clock_->MonotonicMicros());
@@ -229,11 +252,13 @@ absl::Status Loop::Write(const Effects& effects) {
     RETURN_IF_ERROR(store_->StartAttempt({start.lease, start.worker, now}));
   }
   for (const AttemptFinished& end : effects.attempts_finished) {
-    RETURN_IF_ERROR(store_->EndAttempt({end.lease, end.outcome, end.cause, end.message, end.log, end.steps_run,
-                                        end.checkpointed, end.duration_us, now}));
+    RETURN_IF_ERROR(store_->EndAttempt(
+        {end.lease, end.outcome, end.cause, end.message, end.log, end.steps_run,
+         end.checkpointed, end.duration_us, now}));
     if (end.outcome == AttemptOutcome::kFailed) {
-      RETURN_IF_ERROR(store_->InsertEvent("attempt_failed", end.lease.job, end.lease.attempt, WorkerId{},
-                                          absl::StrCat(CauseName(end.cause), ": ", end.message), now));
+      RETURN_IF_ERROR(store_->InsertEvent(
+          "attempt_failed", end.lease.job, end.lease.attempt, WorkerId{},
+          absl::StrCat(CauseName(end.cause), ": ", end.message), now));
     }
   }
   for (const JobStateChanged& change : effects.job_states) {
@@ -244,9 +269,11 @@ absl::Status Loop::Write(const Effects& effects) {
     if (waiting == parked_.end()) continue;
     for (LeaseCall& call : waiting->second) {
       RETURN_IF_ERROR(FillLease(answer, call.response));
-      Reply(std::move(call.done), answer.unknown_worker
-                                      ? absl::NotFoundError("this worker is not registered (any more)")
-                                      : absl::OkStatus());
+      Reply(
+          std::move(call.done),
+          answer.unknown_worker
+              ? absl::NotFoundError("this worker is not registered (any more)")
+              : absl::OkStatus());
     }
     parked_.erase(waiting);
   }

@@ -1,10 +1,15 @@
-// The one thread that owns the core and the writable connection: takes the calls that arrived, applies them, writes
-// everything they caused in one transaction, and only then releases the replies. What a caller was told is on disk.
+// The one thread that owns the core and the writable connection: takes the
+// calls that arrived, applies them, writes everything they caused in one
+// transaction, and only then releases the replies. What a caller was told is on
+// disk.
 //
-// When the store fails, nothing of the batch is kept: its callers get UNAVAILABLE (they retry), and the core is built anew
-// from what is on disk, as after a restart. If the store does not recover within give_up_us, the loop ends with its error.
+// When the store fails, nothing of the batch is kept: its callers get
+// UNAVAILABLE (they retry), and the core is built anew from what is on disk, as
+// after a restart. If the store does not recover within give_up_us, the loop
+// ends with its error.
 //
-// Thread-safe except where said. Handlers of single calls are in worker_calls.cc and sweep_calls.cc.
+// Thread-safe except where said. Handlers of single calls are in
+// worker_calls.cc and sweep_calls.cc.
 #pragma once
 
 #include <atomic>
@@ -32,7 +37,8 @@
 
 namespace iclsweep {
 
-// One unary call waiting for its answer. Request and response outlive `done`, which is called exactly once.
+// One unary call waiting for its answer. Request and response outlive `done`,
+// which is called exactly once.
 template <typename Request, typename Response>
 struct Call {
   const Request* request = nullptr;
@@ -59,7 +65,8 @@ struct LeaseCancelled {
   std::string request;
 };
 
-using AnyCall = std::variant<RegisterCall, LeaseCall, SyncCall, CompleteCall, ReleaseCall, SubmitCall, LeaseCancelled>;
+using AnyCall = std::variant<RegisterCall, LeaseCall, SyncCall, CompleteCall,
+                             ReleaseCall, SubmitCall, LeaseCancelled>;
 
 struct LoopOptions {
   int64_t lease_us = 30'000'000;
@@ -76,8 +83,11 @@ struct LoopOptions {
 
 class Loop {
  public:
-  // `store` and `clock` must outlive the loop. Restores the core from the store and starts the thread.
-  static absl::StatusOr<std::unique_ptr<Loop>> Start(const LoopOptions& options, Store* store, Clock* clock);
+  // `store` and `clock` must outlive the loop. Restores the core from the store
+  // and starts the thread.
+  static absl::StatusOr<std::unique_ptr<Loop>> Start(const LoopOptions& options,
+                                                     Store* store,
+                                                     Clock* clock);
   ~Loop();  // stops
 
   // Never blocks. After Stop, the call is answered UNAVAILABLE at once.
@@ -91,7 +101,9 @@ class Loop {
   uint32_t workers() const { return workers_.load(); }
   uint64_t epoch() const { return epoch_; }
   // Steps told by running training jobs: done and total.
-  std::pair<uint64_t, uint64_t> running_steps() const { return {steps_done_.load(), steps_total_.load()}; }
+  std::pair<uint64_t, uint64_t> running_steps() const {
+    return {steps_done_.load(), steps_total_.load()};
+  }
 
  private:
   struct Expansion {
@@ -112,7 +124,10 @@ class Loop {
   };
 
   Loop(const LoopOptions& options, Store* store, Clock* clock)
-      : options_(options), store_(store), clock_(clock), core_(CoreOptions{options.lease_us}) {}
+      : options_(options),
+        store_(store),
+        clock_(clock),
+        core_(CoreOptions{options.lease_us}) {}
 
   void Main();
   std::vector<AnyCall> WaitForCalls();
@@ -131,15 +146,20 @@ class Loop {
   absl::Status Handle(ReleaseCall& call);
   absl::Status Handle(SubmitCall& call);
   absl::Status Handle(LeaseCancelled& call);
-  absl::Status CompleteOne(WorkerId worker, const v1::Completion& wire, v1::CompleteResponse* response);
-  void StartExpansion(SweepId id, int revision, uint64_t cursor, SweepSpec spec);
+  absl::Status CompleteOne(WorkerId worker, const v1::Completion& wire,
+                           v1::CompleteResponse* response);
+  void StartExpansion(SweepId id, int revision, uint64_t cursor,
+                      SweepSpec spec);
   absl::Status ExpandSome();
-  absl::StatusOr<NewJob> StorePlannedJob(const PlannedJob& planned, const std::vector<JobId>& ids, uint32_t max_attempts);
+  absl::StatusOr<NewJob> StorePlannedJob(const PlannedJob& planned,
+                                         const std::vector<JobId>& ids,
+                                         uint32_t max_attempts);
 
   // Applies one event and writes its rows; answered polls become replies.
   absl::StatusOr<Effects> Apply(const Event& event);
   absl::Status Write(const Effects& effects);
-  absl::Status FillLease(const LeaseAnswered& answer, v1::LeaseResponse* response);
+  absl::Status FillLease(const LeaseAnswered& answer,
+                         v1::LeaseResponse* response);
   // The reply is sent after the commit.
   void Reply(std::function<void(absl::Status)> done, absl::Status status);
   void CountSteps(const v1::SyncRequest& request);

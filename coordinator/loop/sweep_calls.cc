@@ -1,4 +1,5 @@
-// Submitting a sweep, and its expansion into cells and jobs in steps that interleave with everything else.
+// Submitting a sweep, and its expansion into cells and jobs in steps that
+// interleave with everything else.
 #include <algorithm>
 #include <utility>
 
@@ -12,7 +13,8 @@ namespace iclsweep {
 
 absl::Status Loop::Handle(SubmitCall& call) {
   const SweepSpec& spec = call.spec;
-  ASSIGN_OR_RETURN(const std::optional<SweepRow> known, store_->FindSweep(spec.name));
+  ASSIGN_OR_RETURN(const std::optional<SweepRow> known,
+                   store_->FindSweep(spec.name));
   call.response->set_name(spec.name);
   call.response->set_cells(CellCount(spec));
   if (known.has_value()) {
@@ -22,13 +24,16 @@ absl::Status Loop::Handle(SubmitCall& call) {
       return absl::OkStatus();
     }
     std::string diff = "(its stored file cannot be read by this version)";
-    const absl::StatusOr<SweepSpec> before = ParseSweep(known->spec_yaml, "stored", ParseOptions{});
+    const absl::StatusOr<SweepSpec> before =
+        ParseSweep(known->spec_yaml, "stored", ParseOptions{});
     if (before.ok()) diff = absl::StrJoin(DiffSpecs(*before, spec), "\n  ");
-    Reply(std::move(call.done),
-          absl::FailedPreconditionError(absl::StrCat("sweep '", spec.name,
-                                                     "' exists with another specification; give this one another name. "
-                                                     "Stored -> submitted:\n  ",
-                                                     diff)));
+    Reply(
+        std::move(call.done),
+        absl::FailedPreconditionError(absl::StrCat(
+            "sweep '", spec.name,
+            "' exists with another specification; give this one another name. "
+            "Stored -> submitted:\n  ",
+            diff)));
     return absl::OkStatus();
   }
   SweepRow row;
@@ -45,17 +50,23 @@ absl::Status Loop::Handle(SubmitCall& call) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<NewJob> Loop::StorePlannedJob(const PlannedJob& planned, const std::vector<JobId>& ids,
+absl::StatusOr<NewJob> Loop::StorePlannedJob(const PlannedJob& planned,
+                                             const std::vector<JobId>& ids,
                                              uint32_t max_attempts) {
   NewJobRow row{planned.key, planned.stage, planned.inputs, {}};
-  for (const int parent : planned.depends_on) row.depends_on.push_back(ids[static_cast<size_t>(parent)]);
+  for (const int parent : planned.depends_on)
+    row.depends_on.push_back(ids[static_cast<size_t>(parent)]);
   bool inserted = false;
-  ASSIGN_OR_RETURN(const JobRow stored, store_->UpsertJob(row, clock_->WallMicros(), &inserted));
-  return NewJob{stored.id, stored.stage, row.depends_on, stored.state, stored.last_attempt, max_attempts};
+  ASSIGN_OR_RETURN(const JobRow stored,
+                   store_->UpsertJob(row, clock_->WallMicros(), &inserted));
+  return NewJob{stored.id,    stored.stage,        row.depends_on,
+                stored.state, stored.last_attempt, max_attempts};
 }
 
-void Loop::StartExpansion(SweepId id, int revision, uint64_t cursor, SweepSpec spec) {
-  Expansion expansion{id, revision, cursor, std::make_unique<SweepSpec>(std::move(spec)), nullptr};
+void Loop::StartExpansion(SweepId id, int revision, uint64_t cursor,
+                          SweepSpec spec) {
+  Expansion expansion{id, revision, cursor,
+                      std::make_unique<SweepSpec>(std::move(spec)), nullptr};
   expansion.expander = std::make_unique<CellExpander>(*expansion.spec);
   expansions_.push_back(std::move(expansion));
 }
@@ -63,13 +74,18 @@ void Loop::StartExpansion(SweepId id, int revision, uint64_t cursor, SweepSpec s
 absl::Status Loop::ExpandSome() {
   if (expansions_.empty()) return absl::OkStatus();
   Expansion& expansion = expansions_.front();
-  const uint64_t end = std::min(CellCount(*expansion.spec), expansion.cursor + options_.cells_per_step);
+  const uint64_t end = std::min(CellCount(*expansion.spec),
+                                expansion.cursor + options_.cells_per_step);
   JobsAdded added;
   for (uint64_t index = expansion.cursor; index < end; ++index) {
     ASSIGN_OR_RETURN(const Cell cell, expansion.expander->Expand(index));
     CellRow row{cell.key_hex, cell.index, cell.axes_json, {}};
     for (const PlannedJob& planned : cell.jobs) {
-      ASSIGN_OR_RETURN(NewJob job, StorePlannedJob(planned, row.jobs, static_cast<uint32_t>(expansion.spec->base.limits().max_attempts())));
+      ASSIGN_OR_RETURN(
+          NewJob job,
+          StorePlannedJob(planned, row.jobs,
+                          static_cast<uint32_t>(
+                              expansion.spec->base.limits().max_attempts())));
       row.jobs.push_back(job.id);
       added.jobs.push_back(std::move(job));
     }

@@ -17,7 +17,8 @@ uint32_t UsableStages(const v1::RegisterRequest& request) {
   if (request.format_version() != kKeyFormatVersion) return stages;
   for (const v1::StageNumerics& numerics : request.numerics()) {
     const auto stage = StageFromName(numerics.stage());
-    if (stage.has_value() && numerics.version() == NumericsVersion(*stage)) stages |= StageBit(*stage);
+    if (stage.has_value() && numerics.version() == NumericsVersion(*stage))
+      stages |= StageBit(*stage);
   }
   return stages;
 }
@@ -26,26 +27,35 @@ uint32_t UsableStages(const v1::RegisterRequest& request) {
 
 absl::Status Loop::Handle(RegisterCall& call) {
   const v1::RegisterRequest& request = *call.request;
-  const WorkerRow row{WorkerId{},    request.slot_uuid(), request.slot_name(), request.pid(),
-                      epoch_,        FromWire(request.provenance())};
-  ASSIGN_OR_RETURN(const WorkerId worker, store_->InsertWorker(row, clock_->WallMicros()));
+  const WorkerRow row{WorkerId{},
+                      request.slot_uuid(),
+                      request.slot_name(),
+                      request.pid(),
+                      epoch_,
+                      FromWire(request.provenance())};
+  ASSIGN_OR_RETURN(const WorkerId worker,
+                   store_->InsertWorker(row, clock_->WallMicros()));
   WorkerRegistered event;
   event.worker = worker;
   event.slot = request.slot_uuid();
   event.stages = UsableStages(request);
-  for (const v1::HeldLease& held : request.held()) event.held.push_back(FromWire(held));
+  for (const v1::HeldLease& held : request.held())
+    event.held.push_back(FromWire(held));
   if (request.has_predecessor()) {
     const v1::PredecessorExit& exit = request.predecessor();
     event.predecessor.lease = {JobId{exit.job_id()}, exit.attempt()};
     event.predecessor.steps_run = exit.steps_run();
     event.predecessor.checkpointed = exit.checkpointed();
-    event.predecessor_cause = CauseFromName(exit.cause()).value_or(Cause::kCrashed);
+    event.predecessor_cause =
+        CauseFromName(exit.cause()).value_or(Cause::kCrashed);
     event.predecessor_message = exit.description();
     event.predecessor_log = exit.log_tail();
   }
   if (event.stages == 0) {
-    spdlog::warn("worker {} (build {}) runs no stage in this coordinator's version; it will get no jobs",
-                 request.slot_name(), request.provenance().build());
+    spdlog::warn(
+        "worker {} (build {}) runs no stage in this coordinator's version; it "
+        "will get no jobs",
+        request.slot_name(), request.provenance().build());
   }
   ASSIGN_OR_RETURN(const Effects effects, Apply(event));
   v1::RegisterResponse* response = call.response;
@@ -55,10 +65,13 @@ absl::Status Loop::Handle(RegisterCall& call) {
   response->set_artifact_dir(options_.artifact_dir);
   response->set_artifact_probe(options_.artifact_probe);
   response->set_partial_dir(options_.partial_dir);
-  response->set_heartbeat_ms(static_cast<uint32_t>(options_.heartbeat_us / 1000));
+  response->set_heartbeat_ms(
+      static_cast<uint32_t>(options_.heartbeat_us / 1000));
   response->set_lease_ms(static_cast<uint32_t>(options_.lease_us / 1000));
-  response->set_checkpoint_every_steps(static_cast<uint64_t>(options_.checkpoint_every_steps));
-  for (const LeaseRef& lease : effects.revoked) *response->add_revoked() = ToWire(LeaseProgress{lease});
+  response->set_checkpoint_every_steps(
+      static_cast<uint64_t>(options_.checkpoint_every_steps));
+  for (const LeaseRef& lease : effects.revoked)
+    *response->add_revoked() = ToWire(LeaseProgress{lease});
   Reply(std::move(call.done), absl::OkStatus());
   return absl::OkStatus();
 }
@@ -69,7 +82,9 @@ absl::Status Loop::Handle(LeaseCall& call) {
   event.worker = WorkerId{request.worker_id()};
   event.request = request.request_id();
   event.max_jobs = request.max_jobs();
-  event.wait_until_us = clock_->MonotonicMicros() + std::min<int64_t>(request.wait_ms(), kLongestPollMs) * 1000;
+  event.wait_until_us =
+      clock_->MonotonicMicros() +
+      std::min<int64_t>(request.wait_ms(), kLongestPollMs) * 1000;
   parked_[{event.worker, event.request}].push_back(std::move(call));
   call.done = nullptr;
   return Apply(event).status();
@@ -79,10 +94,14 @@ absl::Status Loop::Handle(LeaseCancelled& call) {
   return Apply(LeaseAbandoned{call.worker, call.request}).status();
 }
 
-absl::Status Loop::FillLease(const LeaseAnswered& answer, v1::LeaseResponse* response) {
+absl::Status Loop::FillLease(const LeaseAnswered& answer,
+                             v1::LeaseResponse* response) {
   for (const LeaseRef& lease : answer.leases) {
-    ASSIGN_OR_RETURN(const std::optional<JobPayload> payload, store_->Payload(lease.job));
-    if (!payload.has_value()) return absl::InternalError(absl::StrCat("job ", lease.job.value, " has no row"));
+    ASSIGN_OR_RETURN(const std::optional<JobPayload> payload,
+                     store_->Payload(lease.job));
+    if (!payload.has_value())
+      return absl::InternalError(
+          absl::StrCat("job ", lease.job.value, " has no row"));
     v1::LeasedJob* job = response->add_jobs();
     job->set_job_id(lease.job.value);
     job->set_attempt(lease.attempt);
@@ -119,22 +138,28 @@ void Loop::CountSteps(const v1::SyncRequest& request) {
 absl::Status Loop::Handle(SyncCall& call) {
   Synced event;
   event.worker = WorkerId{call.request->worker_id()};
-  for (const v1::HeldLease& held : call.request->held()) event.held.push_back(FromWire(held));
+  for (const v1::HeldLease& held : call.request->held())
+    event.held.push_back(FromWire(held));
   ASSIGN_OR_RETURN(const Effects effects, Apply(event));
   CountSteps(*call.request);
-  for (const LeaseRef& lease : effects.revoked) *call.response->add_revoked() = ToWire(LeaseProgress{lease});
+  for (const LeaseRef& lease : effects.revoked)
+    *call.response->add_revoked() = ToWire(LeaseProgress{lease});
   call.response->set_register_again(effects.unknown_worker);
-  call.response->set_next_sync_ms(static_cast<uint32_t>(options_.heartbeat_us / 1000));
+  call.response->set_next_sync_ms(
+      static_cast<uint32_t>(options_.heartbeat_us / 1000));
   call.response->set_epoch(epoch_);
   Reply(std::move(call.done), absl::OkStatus());
   return absl::OkStatus();
 }
 
-absl::Status Loop::CompleteOne(WorkerId worker, const v1::Completion& wire, v1::CompleteResponse* response) {
+absl::Status Loop::CompleteOne(WorkerId worker, const v1::Completion& wire,
+                               v1::CompleteResponse* response) {
   absl::StatusOr<Completion> completion = FromWire(wire);
   if (!completion.ok()) return completion.status();
   if (completion->database_uuid != database_uuid_) {
-    spdlog::warn("a result for database {} arrived here, in {}; refused as stale", completion->database_uuid, database_uuid_);
+    spdlog::warn(
+        "a result for database {} arrived here, in {}; refused as stale",
+        completion->database_uuid, database_uuid_);
     response->add_verdicts(v1::COMPLETION_VERDICT_STALE);
     return absl::OkStatus();
   }
@@ -150,7 +175,8 @@ absl::Status Loop::CompleteOne(WorkerId worker, const v1::Completion& wire, v1::
   switch (effects.verdict) {
     case Verdict::kCommitted:
       response->add_verdicts(v1::COMPLETION_VERDICT_COMMITTED);
-      if (completion->outcome == AttemptOutcome::kDone) return store_->InsertResult(*completion, clock_->WallMicros());
+      if (completion->outcome == AttemptOutcome::kDone)
+        return store_->InsertResult(*completion, clock_->WallMicros());
       return absl::OkStatus();
     case Verdict::kAlreadyCommitted:
       response->add_verdicts(v1::COMPLETION_VERDICT_ALREADY_COMMITTED);
@@ -164,7 +190,8 @@ absl::Status Loop::CompleteOne(WorkerId worker, const v1::Completion& wire, v1::
 
 absl::Status Loop::Handle(CompleteCall& call) {
   for (const v1::Completion& wire : call.request->completions()) {
-    const absl::Status status = CompleteOne(WorkerId{call.request->worker_id()}, wire, call.response);
+    const absl::Status status =
+        CompleteOne(WorkerId{call.request->worker_id()}, wire, call.response);
     if (absl::IsInvalidArgument(status)) {
       call.response->Clear();
       Reply(std::move(call.done), status);

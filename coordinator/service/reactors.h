@@ -1,5 +1,5 @@
-// Unary reactors of the callback API: each turns one RPC into a call posted to the loop, and finishes when the loop answers.
-// They decide nothing.
+// Unary reactors of the callback API: each turns one RPC into a call posted to
+// the loop, and finishes when the loop answers. They decide nothing.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -11,11 +11,13 @@
 
 namespace iclsweep {
 
-// Lives from the RPC's start until gRPC says it is done; deletes itself. `on_cancel` may run on any thread, before Finish
-// at the latest; it only posts.
+// Lives from the RPC's start until gRPC says it is done; deletes itself.
+// `on_cancel` may run on any thread, before Finish at the latest; it only
+// posts.
 class PostedReactor final : public grpc::ServerUnaryReactor {
  public:
-  explicit PostedReactor(std::function<void()> on_cancel = nullptr) : on_cancel_(std::move(on_cancel)) {}
+  explicit PostedReactor(std::function<void()> on_cancel = nullptr)
+      : on_cancel_(std::move(on_cancel)) {}
 
   // What the loop calls, once, from its thread.
   std::function<void(absl::Status)> Done() {

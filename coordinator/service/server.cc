@@ -25,10 +25,13 @@ struct Coordinator::Server {
   SweepServiceImpl sweeps;
   std::unique_ptr<grpc::Server> grpc;
 
-  Server(Loop* loop, const std::string& database_file) : workers(loop), sweeps(loop, database_file) {}
+  Server(Loop* loop, const std::string& database_file)
+      : workers(loop), sweeps(loop, database_file) {}
 };
 
-std::string DatabaseFile(const std::string& data_dir) { return absl::StrCat(data_dir, "/iclsweep.db"); }
+std::string DatabaseFile(const std::string& data_dir) {
+  return absl::StrCat(data_dir, "/iclsweep.db");
+}
 
 std::string Absolute(const std::string& path) {
   std::error_code error;
@@ -39,49 +42,65 @@ std::string Absolute(const std::string& path) {
 namespace {
 
 bool IsLoopback(absl::string_view listen) {
-  return absl::StartsWith(listen, "unix:") || absl::StartsWith(listen, "127.") || absl::StartsWith(listen, "localhost:") ||
+  return absl::StartsWith(listen, "unix:") ||
+         absl::StartsWith(listen, "127.") ||
+         absl::StartsWith(listen, "localhost:") ||
          absl::StartsWith(listen, "[::1]:");
 }
 
-// A file in the artifact directory that holds the database's UUID: a worker that can read it shares the directory.
-absl::Status WriteProbe(const std::string& artifact_dir, const std::string& name, const std::string& uuid) {
+// A file in the artifact directory that holds the database's UUID: a worker
+// that can read it shares the directory.
+absl::Status WriteProbe(const std::string& artifact_dir,
+                        const std::string& name, const std::string& uuid) {
   std::ofstream file(absl::StrCat(artifact_dir, "/", name), std::ios::trunc);
   file << uuid << "\n";
   file.close();
-  if (!file) return absl::UnavailableError(absl::StrCat("cannot write ", artifact_dir, "/", name, ": ", std::strerror(errno)));
+  if (!file)
+    return absl::UnavailableError(absl::StrCat(
+        "cannot write ", artifact_dir, "/", name, ": ", std::strerror(errno)));
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(CoordinatorOptions options) {
+absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(
+    CoordinatorOptions options) {
   if (!IsLoopback(options.listen) && !options.insecure) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--listen ", options.listen, " is reachable from other machines without encryption; add --insecure to accept that"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--listen ", options.listen,
+                     " is reachable from other machines without encryption; "
+                     "add --insecure to accept that"));
   }
   std::unique_ptr<Coordinator> coordinator(new Coordinator());
   options.data_dir = Absolute(options.data_dir);
   ASSIGN_OR_RETURN(coordinator->lock_fd_, LockDataDir(options.data_dir));
-  ASSIGN_OR_RETURN(coordinator->store_, OpenSqliteStore(DatabaseFile(options.data_dir)));
+  ASSIGN_OR_RETURN(coordinator->store_,
+                   OpenSqliteStore(DatabaseFile(options.data_dir)));
   options.loop.owner = ThisProcess();
   options.loop.artifact_dir = absl::StrCat(options.data_dir, "/artifacts");
   options.loop.partial_dir = absl::StrCat(options.data_dir, "/partial");
   options.loop.artifact_probe = ".iclsweep-probe";
   ASSIGN_OR_RETURN(const std::string uuid, coordinator->store_->DatabaseUuid());
-  RETURN_IF_ERROR(WriteProbe(options.loop.artifact_dir, options.loop.artifact_probe, uuid));
-  ASSIGN_OR_RETURN(coordinator->loop_, Loop::Start(options.loop, coordinator->store_.get(), RealClock()));
+  RETURN_IF_ERROR(
+      WriteProbe(options.loop.artifact_dir, options.loop.artifact_probe, uuid));
+  ASSIGN_OR_RETURN(
+      coordinator->loop_,
+      Loop::Start(options.loop, coordinator->store_.get(), RealClock()));
   RETURN_IF_ERROR(coordinator->Listen(options));
   return coordinator;
 }
 
 absl::Status Coordinator::Listen(const CoordinatorOptions& options) {
   grpc::EnableDefaultHealthCheckService(true);
-  server_ = std::make_unique<Server>(loop_.get(), DatabaseFile(options.data_dir));
+  server_ =
+      std::make_unique<Server>(loop_.get(), DatabaseFile(options.data_dir));
   grpc::ServerBuilder builder;
   int port = 0;
-  builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(),
+                           &port);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
+  builder.AddChannelArgument(
+      GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
@@ -89,18 +108,23 @@ absl::Status Coordinator::Listen(const CoordinatorOptions& options) {
   builder.RegisterService(&server_->sweeps);
   server_->grpc = builder.BuildAndStart();
   if (server_->grpc == nullptr) {
-    return absl::UnavailableError(absl::StrCat("cannot listen on ", options.listen, ": is the address in use?"));
+    return absl::UnavailableError(absl::StrCat(
+        "cannot listen on ", options.listen, ": is the address in use?"));
   }
   address_ = options.listen;
   const size_t colon = address_.rfind(':');
-  if (absl::EndsWith(address_, ":0") && port > 0) address_ = absl::StrCat(address_.substr(0, colon), ":", port);
+  if (absl::EndsWith(address_, ":0") && port > 0)
+    address_ = absl::StrCat(address_.substr(0, colon), ":", port);
   return absl::OkStatus();
 }
 
 void Coordinator::Stop() {
-  if (loop_ != nullptr) loop_->Stop();  // answers every parked call, so that the shutdown below has nothing to wait for
+  if (loop_ != nullptr)
+    loop_->Stop();  // answers every parked call, so that the shutdown below has
+                    // nothing to wait for
   if (server_ != nullptr && server_->grpc != nullptr) {
-    server_->grpc->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(2));
+    server_->grpc->Shutdown(std::chrono::system_clock::now() +
+                            std::chrono::seconds(2));
   }
   server_.reset();
   loop_.reset();

@@ -1,5 +1,5 @@
-// A whole coordinator in a data directory: the lock that names its owner, the store, the loop and the gRPC server.
-// `serve` and `run` start the same one.
+// A whole coordinator in a data directory: the lock that names its owner, the
+// store, the loop and the gRPC server. `serve` and `run` start the same one.
 #pragma once
 
 #include <memory>
@@ -19,9 +19,11 @@ struct CoordinatorOptions {
 
 class Coordinator {
  public:
-  // InvalidArgument: address or intervals. FailedPrecondition: newer schema, or another live coordinator owns the
-  // directory (named). DataLoss, Unavailable: database or directory.
-  static absl::StatusOr<std::unique_ptr<Coordinator>> Start(CoordinatorOptions options);
+  // InvalidArgument: address or intervals. FailedPrecondition: newer schema, or
+  // another live coordinator owns the directory (named). DataLoss, Unavailable:
+  // database or directory.
+  static absl::StatusOr<std::unique_ptr<Coordinator>> Start(
+      CoordinatorOptions options);
   ~Coordinator();  // stops
 
   // What clients connect to.

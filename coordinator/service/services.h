@@ -1,4 +1,5 @@
-// The gRPC services: every method checks its request and posts it to the loop, or answers from a read-only connection.
+// The gRPC services: every method checks its request and posts it to the loop,
+// or answers from a read-only connection.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -17,15 +18,20 @@ class WorkerServiceImpl final : public v1::WorkerService::CallbackService {
  public:
   explicit WorkerServiceImpl(Loop* loop) : loop_(loop) {}
 
-  grpc::ServerUnaryReactor* Register(grpc::CallbackServerContext* context, const v1::RegisterRequest* request,
+  grpc::ServerUnaryReactor* Register(grpc::CallbackServerContext* context,
+                                     const v1::RegisterRequest* request,
                                      v1::RegisterResponse* response) override;
-  grpc::ServerUnaryReactor* Lease(grpc::CallbackServerContext* context, const v1::LeaseRequest* request,
+  grpc::ServerUnaryReactor* Lease(grpc::CallbackServerContext* context,
+                                  const v1::LeaseRequest* request,
                                   v1::LeaseResponse* response) override;
-  grpc::ServerUnaryReactor* Sync(grpc::CallbackServerContext* context, const v1::SyncRequest* request,
+  grpc::ServerUnaryReactor* Sync(grpc::CallbackServerContext* context,
+                                 const v1::SyncRequest* request,
                                  v1::SyncResponse* response) override;
-  grpc::ServerUnaryReactor* Complete(grpc::CallbackServerContext* context, const v1::CompleteRequest* request,
+  grpc::ServerUnaryReactor* Complete(grpc::CallbackServerContext* context,
+                                     const v1::CompleteRequest* request,
                                      v1::CompleteResponse* response) override;
-  grpc::ServerUnaryReactor* Release(grpc::CallbackServerContext* context, const v1::ReleaseRequest* request,
+  grpc::ServerUnaryReactor* Release(grpc::CallbackServerContext* context,
+                                    const v1::ReleaseRequest* request,
                                     v1::ReleaseResponse* response) override;
 
  private:
@@ -34,11 +40,14 @@ class WorkerServiceImpl final : public v1::WorkerService::CallbackService {
 
 class SweepServiceImpl final : public v1::SweepService::CallbackService {
  public:
-  SweepServiceImpl(Loop* loop, std::string database_file) : loop_(loop), database_file_(std::move(database_file)) {}
+  SweepServiceImpl(Loop* loop, std::string database_file)
+      : loop_(loop), database_file_(std::move(database_file)) {}
 
-  grpc::ServerUnaryReactor* Submit(grpc::CallbackServerContext* context, const v1::SubmitRequest* request,
+  grpc::ServerUnaryReactor* Submit(grpc::CallbackServerContext* context,
+                                   const v1::SubmitRequest* request,
                                    v1::SubmitResponse* response) override;
-  grpc::ServerUnaryReactor* Status(grpc::CallbackServerContext* context, const v1::StatusRequest* request,
+  grpc::ServerUnaryReactor* Status(grpc::CallbackServerContext* context,
+                                   const v1::StatusRequest* request,
                                    v1::StatusResponse* response) override;
 
  private:
@@ -47,11 +56,15 @@ class SweepServiceImpl final : public v1::SweepService::CallbackService {
 };
 
 // The handlers that only read, callable without a server.
-// Status of one sweep (the newest when `request` names none). NotFound names the sweep.
-absl::StatusOr<v1::StatusResponse> ReadStatus(const std::string& database_file, const v1::StatusRequest& request);
+// Status of one sweep (the newest when `request` names none). NotFound names
+// the sweep.
+absl::StatusOr<v1::StatusResponse> ReadStatus(const std::string& database_file,
+                                              const v1::StatusRequest& request);
 // Whether the database has a result for this key.
 absl::StatusOr<bool> IsDone(Database* database, const JobKey& key);
-// Of the distinct jobs of `spec`: how many there are, and how many are done in the database.
-absl::Status CountJobs(const std::string& database_file, const SweepSpec& spec, v1::SubmitResponse* response);
+// Of the distinct jobs of `spec`: how many there are, and how many are done in
+// the database.
+absl::Status CountJobs(const std::string& database_file, const SweepSpec& spec,
+                       v1::SubmitResponse* response);
 
 }  // namespace iclsweep

@@ -12,19 +12,22 @@ namespace {
 
 absl::Status AddFailures(Database* database, v1::SweepStatus* sweep) {
   Statement query = database->Prepare(
-      "SELECT cell, stage, cause, message FROM failures WHERE sweep = ? AND state = 'failed' ORDER BY cell LIMIT 3");
+      "SELECT cell, stage, cause, message FROM failures WHERE sweep = ? AND "
+      "state = 'failed' ORDER BY cell LIMIT 3");
   query.Bind(sweep->name());
   while (true) {
     ASSIGN_OR_RETURN(const bool row, query.Step());
     if (!row) return absl::OkStatus();
-    sweep->add_first_failures(absl::StrCat("cell ", query.Integer(0), ", ", query.Text(1), ": ", query.Text(2), ": ",
-                                           query.Text(3)));
+    sweep->add_first_failures(absl::StrCat("cell ", query.Integer(0), ", ",
+                                           query.Text(1), ": ", query.Text(2),
+                                           ": ", query.Text(3)));
   }
 }
 
 absl::Status AddStages(Database* database, v1::SweepStatus* sweep) {
   Statement query = database->Prepare(
-      "SELECT stage, jobs, done, failed, leased, ready, blocked, upstream_failed FROM progress WHERE sweep = ?");
+      "SELECT stage, jobs, done, failed, leased, ready, blocked, "
+      "upstream_failed FROM progress WHERE sweep = ?");
   query.Bind(sweep->name());
   bool finished = !sweep->expanding();
   while (true) {
@@ -39,7 +42,8 @@ absl::Status AddStages(Database* database, v1::SweepStatus* sweep) {
     stage->set_ready(static_cast<uint64_t>(query.Integer(5)));
     stage->set_blocked(static_cast<uint64_t>(query.Integer(6)));
     stage->set_upstream_failed(static_cast<uint64_t>(query.Integer(7)));
-    finished &= stage->done() + stage->failed() + stage->upstream_failed() == stage->total();
+    finished &= stage->done() + stage->failed() + stage->upstream_failed() ==
+                stage->total();
   }
   sweep->set_finished(finished);
   return absl::OkStatus();
@@ -47,17 +51,24 @@ absl::Status AddStages(Database* database, v1::SweepStatus* sweep) {
 
 }  // namespace
 
-absl::StatusOr<v1::StatusResponse> ReadStatus(const std::string& database_file, const v1::StatusRequest& request) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, OpenForReading(database_file));
-  RETURN_IF_ERROR(database->Execute("BEGIN"));  // one moment for all the numbers
+absl::StatusOr<v1::StatusResponse> ReadStatus(
+    const std::string& database_file, const v1::StatusRequest& request) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Database> database,
+                   OpenForReading(database_file));
+  RETURN_IF_ERROR(
+      database->Execute("BEGIN"));  // one moment for all the numbers
   Statement query = database->Prepare(
-      "SELECT name, cells_total, cells_expanded < cells_total, sweep.submitted_us FROM sweep "
-      "JOIN sweep_revision USING (sweep_id, revision) WHERE ?1 = '' OR name = ?1 ORDER BY sweep_id DESC LIMIT 1");
+      "SELECT name, cells_total, cells_expanded < cells_total, "
+      "sweep.submitted_us FROM sweep "
+      "JOIN sweep_revision USING (sweep_id, revision) WHERE ?1 = '' OR name = "
+      "?1 ORDER BY sweep_id DESC LIMIT 1");
   query.Bind(request.sweep());
   ASSIGN_OR_RETURN(const bool row, query.Step());
   if (!row) {
-    return absl::NotFoundError(request.sweep().empty() ? std::string("there is no sweep yet")
-                                                       : absl::StrCat("there is no sweep '", request.sweep(), "'"));
+    return absl::NotFoundError(
+        request.sweep().empty()
+            ? std::string("there is no sweep yet")
+            : absl::StrCat("there is no sweep '", request.sweep(), "'"));
   }
   v1::StatusResponse response;
   v1::SweepStatus* sweep = response.add_sweeps();
@@ -71,46 +82,57 @@ absl::StatusOr<v1::StatusResponse> ReadStatus(const std::string& database_file, 
 }
 
 absl::StatusOr<bool> IsDone(Database* database, const JobKey& key) {
-  Statement query = database->Prepare("SELECT 1 FROM job WHERE key = ? AND state = 'done'");
-  query.BindBlob(absl::string_view(reinterpret_cast<const char*>(key.bytes.data()), key.bytes.size()));
+  Statement query =
+      database->Prepare("SELECT 1 FROM job WHERE key = ? AND state = 'done'");
+  query.BindBlob(absl::string_view(
+      reinterpret_cast<const char*>(key.bytes.data()), key.bytes.size()));
   return query.Step();
 }
 
-absl::Status CountJobs(const std::string& database_file, const SweepSpec& spec, v1::SubmitResponse* response) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, OpenForReading(database_file));
+absl::Status CountJobs(const std::string& database_file, const SweepSpec& spec,
+                       v1::SubmitResponse* response) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Database> database,
+                   OpenForReading(database_file));
   uint64_t jobs = 0;
   uint64_t done = 0;
-  RETURN_IF_ERROR(ForEachDistinctJob(spec, [&](const PlannedJob& job, absl::Span<const JobKey>) -> absl::Status {
-    ++jobs;
-    ASSIGN_OR_RETURN(const bool is_done, IsDone(database.get(), job.key));
-    if (is_done) ++done;
-    return absl::OkStatus();
-  }));
+  RETURN_IF_ERROR(ForEachDistinctJob(
+      spec,
+      [&](const PlannedJob& job, absl::Span<const JobKey>) -> absl::Status {
+        ++jobs;
+        ASSIGN_OR_RETURN(const bool is_done, IsDone(database.get(), job.key));
+        if (is_done) ++done;
+        return absl::OkStatus();
+      }));
   response->set_jobs(jobs);
   response->set_jobs_done(done);
   return absl::OkStatus();
 }
 
-grpc::ServerUnaryReactor* SweepServiceImpl::Submit(grpc::CallbackServerContext* /*context*/, const v1::SubmitRequest* request,
-                                                   v1::SubmitResponse* response) {
+grpc::ServerUnaryReactor* SweepServiceImpl::Submit(
+    grpc::CallbackServerContext* /*context*/, const v1::SubmitRequest* request,
+    v1::SubmitResponse* response) {
   auto* reactor = new PostedReactor();
   ParseOptions options;
   if (request->max_cells() != 0) options.max_cells = request->max_cells();
-  absl::StatusOr<SweepSpec> spec = ParseSweep(request->sweep_yaml(), request->file_name(), options);
+  absl::StatusOr<SweepSpec> spec =
+      ParseSweep(request->sweep_yaml(), request->file_name(), options);
   absl::Status status = spec.status();
   if (status.ok()) status = CountJobs(database_file_, *spec, response);
   if (!status.ok()) {
     reactor->Done()(status);
     return reactor;
   }
-  loop_->Post(SubmitCall{*std::move(spec), request->sweep_yaml(), response, reactor->Done()});
+  loop_->Post(SubmitCall{*std::move(spec), request->sweep_yaml(), response,
+                         reactor->Done()});
   return reactor;
 }
 
-grpc::ServerUnaryReactor* SweepServiceImpl::Status(grpc::CallbackServerContext* /*context*/, const v1::StatusRequest* request,
-                                                   v1::StatusResponse* response) {
+grpc::ServerUnaryReactor* SweepServiceImpl::Status(
+    grpc::CallbackServerContext* /*context*/, const v1::StatusRequest* request,
+    v1::StatusResponse* response) {
   auto* reactor = new PostedReactor();
-  absl::StatusOr<v1::StatusResponse> read = ReadStatus(database_file_, *request);
+  absl::StatusOr<v1::StatusResponse> read =
+      ReadStatus(database_file_, *request);
   if (read.ok()) {
     *response = *std::move(read);
     response->set_workers(loop_->workers());

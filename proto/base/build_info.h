@@ -5,7 +5,8 @@
 
 namespace iclsweep {
 
-// Git commit, with "+" when the tree had changes; "unknown" outside a repository.
+// Git commit, with "+" when the tree had changes; "unknown" outside a
+// repository.
 std::string BuildVersion();
 std::string ProgramVersion();  // 0.1.0
 

@@ -1,4 +1,5 @@
-// Time as an argument: what needs "now" takes a Clock, tests hand in a SimulatedClock.
+// Time as an argument: what needs "now" takes a Clock, tests hand in a
+// SimulatedClock.
 #pragma once
 
 #include <atomic>
@@ -9,7 +10,8 @@ namespace iclsweep {
 class Clock {
  public:
   virtual ~Clock() = default;
-  // Microseconds since the Unix epoch (UTC). For records only, never for deadlines.
+  // Microseconds since the Unix epoch (UTC). For records only, never for
+  // deadlines.
   virtual int64_t WallMicros() const = 0;
   // Microseconds of a clock that never goes back. Thread-safe.
   virtual int64_t MonotonicMicros() const = 0;

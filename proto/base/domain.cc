@@ -19,9 +19,13 @@ constexpr Named<Stage> kStages[] = {{Stage::kTrain, "train"},
                                     {Stage::kCompare, "compare"},
                                     {Stage::kTheory, "theory"},
                                     {Stage::kNoop, "noop"}};
-constexpr Named<JobState> kStates[] = {{JobState::kBlocked, "blocked"}, {JobState::kReady, "ready"},
-                                       {JobState::kLeased, "leased"},   {JobState::kDone, "done"},
-                                       {JobState::kFailed, "failed"},   {JobState::kUpstreamFailed, "upstream_failed"}};
+constexpr Named<JobState> kStates[] = {
+    {JobState::kBlocked, "blocked"},
+    {JobState::kReady, "ready"},
+    {JobState::kLeased, "leased"},
+    {JobState::kDone, "done"},
+    {JobState::kFailed, "failed"},
+    {JobState::kUpstreamFailed, "upstream_failed"}};
 constexpr Named<Cause> kCauses[] = {{Cause::kNone, ""},
                                     {Cause::kInvalid, "invalid"},
                                     {Cause::kFailed, "failed"},
@@ -33,10 +37,11 @@ constexpr Named<Cause> kCauses[] = {{Cause::kNone, ""},
                                     {Cause::kTimeout, "timeout"},
                                     {Cause::kOutOfMemory, "out_of_memory"},
                                     {Cause::kDeviceError, "device_error"}};
-constexpr Named<AttemptOutcome> kOutcomes[] = {{AttemptOutcome::kRunning, "running"},
-                                               {AttemptOutcome::kDone, "done"},
-                                               {AttemptOutcome::kFailed, "failed"},
-                                               {AttemptOutcome::kReleased, "released"}};
+constexpr Named<AttemptOutcome> kOutcomes[] = {
+    {AttemptOutcome::kRunning, "running"},
+    {AttemptOutcome::kDone, "done"},
+    {AttemptOutcome::kFailed, "failed"},
+    {AttemptOutcome::kReleased, "released"}};
 
 template <typename Enum, size_t N>
 absl::string_view NameOf(const Named<Enum> (&table)[N], Enum value) {
@@ -47,7 +52,8 @@ absl::string_view NameOf(const Named<Enum> (&table)[N], Enum value) {
 }
 
 template <typename Enum, size_t N>
-std::optional<Enum> ValueOf(const Named<Enum> (&table)[N], absl::string_view name) {
+std::optional<Enum> ValueOf(const Named<Enum> (&table)[N],
+                            absl::string_view name) {
   for (const auto& entry : table) {
     if (entry.name == name) return entry.value;
   }
@@ -57,8 +63,8 @@ std::optional<Enum> ValueOf(const Named<Enum> (&table)[N], absl::string_view nam
 }  // namespace
 
 std::string ToHex(const JobKey& key) {
-  return absl::BytesToHexString(
-      absl::string_view(reinterpret_cast<const char*>(key.bytes.data()), key.bytes.size()));
+  return absl::BytesToHexString(absl::string_view(
+      reinterpret_cast<const char*>(key.bytes.data()), key.bytes.size()));
 }
 
 std::optional<JobKey> JobKeyFromBytes(absl::string_view bytes) {
@@ -69,13 +75,16 @@ std::optional<JobKey> JobKeyFromBytes(absl::string_view bytes) {
 }
 
 std::optional<JobKey> JobKeyFromHex(absl::string_view hex) {
-  const bool all_hex = std::all_of(hex.begin(), hex.end(), [](char c) { return absl::ascii_isxdigit(c); });
+  const bool all_hex = std::all_of(
+      hex.begin(), hex.end(), [](char c) { return absl::ascii_isxdigit(c); });
   if (hex.size() != 64 || !all_hex) return std::nullopt;
   return JobKeyFromBytes(absl::HexStringToBytes(hex));
 }
 
 absl::string_view StageName(Stage stage) { return NameOf(kStages, stage); }
-std::optional<Stage> StageFromName(absl::string_view name) { return ValueOf(kStages, name); }
+std::optional<Stage> StageFromName(absl::string_view name) {
+  return ValueOf(kStages, name);
+}
 
 uint32_t NumericsVersion(Stage stage) {
   switch (stage) {
@@ -89,9 +98,15 @@ uint32_t NumericsVersion(Stage stage) {
   return 0;
 }
 
-absl::string_view JobStateName(JobState state) { return NameOf(kStates, state); }
+absl::string_view JobStateName(JobState state) {
+  return NameOf(kStates, state);
+}
 absl::string_view CauseName(Cause cause) { return NameOf(kCauses, cause); }
-std::optional<Cause> CauseFromName(absl::string_view name) { return ValueOf(kCauses, name); }
-absl::string_view AttemptOutcomeName(AttemptOutcome outcome) { return NameOf(kOutcomes, outcome); }
+std::optional<Cause> CauseFromName(absl::string_view name) {
+  return ValueOf(kCauses, name);
+}
+absl::string_view AttemptOutcomeName(AttemptOutcome outcome) {
+  return NameOf(kOutcomes, outcome);
+}
 
 }  // namespace iclsweep

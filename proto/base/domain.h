@@ -1,7 +1,9 @@
-// The words every part of iclsweep shares: identifiers, stages, causes, measurements, and what a stage returns.
-// Plain values without behaviour; sole owner of these definitions. No protobuf, no gRPC, no SQLite, no LibTorch.
+// The words every part of iclsweep shares: identifiers, stages, causes,
+// measurements, and what a stage returns. Plain values without behaviour; sole
+// owner of these definitions. No protobuf, no gRPC, no SQLite, no LibTorch.
 //
-// The numbers and names of Stage, Cause and AttemptOutcome are stored and sent: changing one needs a schema version.
+// The numbers and names of Stage, Cause and AttemptOutcome are stored and sent:
+// changing one needs a schema version.
 #pragma once
 
 #include <array>
@@ -15,7 +17,8 @@
 
 namespace iclsweep {
 
-// Strong integer ids: a JobId cannot be passed where a SweepId is meant. 0 = none.
+// Strong integer ids: a JobId cannot be passed where a SweepId is meant. 0 =
+// none.
 template <typename Tag>
 struct Id {
   int64_t value = 0;
@@ -42,26 +45,45 @@ struct JobKey {
 
 // 64 lower-case hexadecimal digits.
 std::string ToHex(const JobKey& key);
-std::optional<JobKey> JobKeyFromBytes(absl::string_view bytes);  // exactly 32 bytes
+std::optional<JobKey> JobKeyFromBytes(
+    absl::string_view bytes);  // exactly 32 bytes
 std::optional<JobKey> JobKeyFromHex(absl::string_view hex);
 
-enum class Stage : uint8_t { kTrain = 1, kEvaluate = 2, kCompare = 3, kTheory = 4, kNoop = 5 };
-inline constexpr std::array kAllStages = {Stage::kTrain, Stage::kEvaluate, Stage::kCompare, Stage::kTheory, Stage::kNoop};
+enum class Stage : uint8_t {
+  kTrain = 1,
+  kEvaluate = 2,
+  kCompare = 3,
+  kTheory = 4,
+  kNoop = 5
+};
+inline constexpr std::array kAllStages = {Stage::kTrain, Stage::kEvaluate,
+                                          Stage::kCompare, Stage::kTheory,
+                                          Stage::kNoop};
 absl::string_view StageName(Stage stage);
 std::optional<Stage> StageFromName(absl::string_view name);
 
-// Raised by one when the numbers a stage computes change; part of every key of that stage.
+// Raised by one when the numbers a stage computes change; part of every key of
+// that stage.
 uint32_t NumericsVersion(Stage stage);
 // Version of the canonical form and key layout itself.
 inline constexpr uint32_t kKeyFormatVersion = 1;
 
-enum class JobState : uint8_t { kBlocked = 0, kReady = 1, kLeased = 2, kDone = 3, kFailed = 4, kUpstreamFailed = 5 };
+enum class JobState : uint8_t {
+  kBlocked = 0,
+  kReady = 1,
+  kLeased = 2,
+  kDone = 3,
+  kFailed = 4,
+  kUpstreamFailed = 5
+};
 absl::string_view JobStateName(JobState state);
 inline bool IsTerminal(JobState state) {
-  return state == JobState::kDone || state == JobState::kFailed || state == JobState::kUpstreamFailed;
+  return state == JobState::kDone || state == JobState::kFailed ||
+         state == JobState::kUpstreamFailed;
 }
 
-// Why an attempt ended without a result. Each has its own budget (coordinator/core/retry.h).
+// Why an attempt ended without a result. Each has its own budget
+// (coordinator/core/retry.h).
 enum class Cause : uint8_t {
   kNone = 0,
   kInvalid = 1,      // the stage refuses its inputs; never retried
@@ -70,7 +92,8 @@ enum class Cause : uint8_t {
   kLost = 4,         // the lease ran out
   kUndelivered = 5,  // no Sync ever confirmed the lease
   kPreempted = 6,    // the worker was told to stop by its system
-  kDrained = 7,      // the worker was told to stop by the coordinator, or gave the lease back
+  kDrained = 7,  // the worker was told to stop by the coordinator, or gave the
+                 // lease back
   kTimeout = 8,
   kOutOfMemory = 9,
   kDeviceError = 10,
@@ -78,23 +101,33 @@ enum class Cause : uint8_t {
 absl::string_view CauseName(Cause cause);
 std::optional<Cause> CauseFromName(absl::string_view name);
 
-enum class AttemptOutcome : uint8_t { kRunning = 0, kDone = 1, kFailed = 2, kReleased = 3 };
+enum class AttemptOutcome : uint8_t {
+  kRunning = 0,
+  kDone = 1,
+  kFailed = 2,
+  kReleased = 3
+};
 absl::string_view AttemptOutcomeName(AttemptOutcome outcome);
 
-inline constexpr double kNoStandardError = std::numeric_limits<double>::quiet_NaN();
+inline constexpr double kNoStandardError =
+    std::numeric_limits<double>::quiet_NaN();
 inline constexpr int kNotApplicable = -1;
 
-// One number a job produced. `value` may be non-finite; storage keeps which kind.
+// One number a job produced. `value` may be non-finite; storage keeps which
+// kind.
 struct Measurement {
   std::string predictor;
   std::string name;
-  int task = kNotApplicable;      // identity of the task in its task set, not its place
-  int position = kNotApplicable;  // its place in the order (evaluate, theory), or the point index (train)
+  int task =
+      kNotApplicable;  // identity of the task in its task set, not its place
+  int position = kNotApplicable;  // its place in the order (evaluate, theory),
+                                  // or the point index (train)
   int layer = kNotApplicable;
   int head = kNotApplicable;
   double value = 0;
-  double standard_error = kNoStandardError;  // NaN = none (closed form, or undefined)
-  int64_t n = 0;                             // samples behind the value; 0 = closed form
+  double standard_error =
+      kNoStandardError;  // NaN = none (closed form, or undefined)
+  int64_t n = 0;         // samples behind the value; 0 = closed form
 };
 
 struct CurvePoint {
@@ -115,7 +148,7 @@ struct StageResult {
   std::vector<Measurement> measurements;
   std::vector<CurvePoint> curve;
   std::optional<Artifact> artifact;
-  bool non_finite = false;    // training diverged, or the checkpoint it read had
+  bool non_finite = false;  // training diverged, or the checkpoint it read had
   bool extrapolated = false;  // prompts longer than the model was trained on
 };
 
@@ -138,8 +171,8 @@ struct LeaseRef {
 // How far a running attempt has come.
 struct LeaseProgress {
   LeaseRef lease;
-  uint64_t steps_run = 0;     // executed by this attempt
-  uint64_t steps_done = 0;    // position in the job, resumed steps included
+  uint64_t steps_run = 0;   // executed by this attempt
+  uint64_t steps_done = 0;  // position in the job, resumed steps included
   uint64_t steps_total = 0;
   bool checkpointed = false;  // it has published a partial checkpoint
 };

@@ -1,4 +1,5 @@
-// std::mutex with clang's thread-safety annotations. absl::Mutex makes ThreadSanitizer report races that are not there.
+// std::mutex with clang's thread-safety annotations. absl::Mutex makes
+// ThreadSanitizer report races that are not there.
 #pragma once
 
 #include <condition_variable>
@@ -20,7 +21,8 @@ class ABSL_LOCKABLE Mutex {
 
 class ABSL_SCOPED_LOCKABLE MutexLock {
  public:
-  explicit MutexLock(Mutex* mu) ABSL_EXCLUSIVE_LOCK_FUNCTION(mu) : lock_(mu->mu_) {}
+  explicit MutexLock(Mutex* mu) ABSL_EXCLUSIVE_LOCK_FUNCTION(mu)
+      : lock_(mu->mu_) {}
   ~MutexLock() ABSL_UNLOCK_FUNCTION() = default;
   MutexLock(const MutexLock&) = delete;
   MutexLock& operator=(const MutexLock&) = delete;

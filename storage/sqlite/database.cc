@@ -24,7 +24,8 @@ double FromKind(absl::string_view kind) {
   return std::numeric_limits<double>::quiet_NaN();
 }
 
-Statement::Statement(Database* database, sqlite3_stmt* statement, absl::Status status)
+Statement::Statement(Database* database, sqlite3_stmt* statement,
+                     absl::Status status)
     : database_(database), statement_(statement), status_(std::move(status)) {}
 
 Statement::Statement(Statement&& other) noexcept
@@ -46,15 +47,18 @@ Statement& Statement::Bind(int64_t value) {
 
 Statement& Statement::Bind(absl::string_view text) {
   if (status_.ok()) {
-    sqlite3_bind_text64(statement_, next_++, text.data() == nullptr ? "" : text.data(), text.size(), SQLITE_TRANSIENT,
-                        SQLITE_UTF8);
+    sqlite3_bind_text64(statement_, next_++,
+                        text.data() == nullptr ? "" : text.data(), text.size(),
+                        SQLITE_TRANSIENT, SQLITE_UTF8);
   }
   return *this;
 }
 
 Statement& Statement::BindBlob(absl::string_view bytes) {
   if (status_.ok()) {
-    sqlite3_bind_blob64(statement_, next_++, bytes.data() == nullptr ? "" : bytes.data(), bytes.size(), SQLITE_TRANSIENT);
+    sqlite3_bind_blob64(statement_, next_++,
+                        bytes.data() == nullptr ? "" : bytes.data(),
+                        bytes.size(), SQLITE_TRANSIENT);
   }
   return *this;
 }
@@ -74,21 +78,36 @@ absl::StatusOr<bool> Statement::Step() {
   const int code = sqlite3_step(statement_);
   if (code == SQLITE_ROW) return true;
   if (code == SQLITE_DONE) return false;
-  return database_->Error(absl::StrCat("running ", absl::string_view(sqlite3_sql(statement_)).substr(0, 60)), code);
+  return database_->Error(
+      absl::StrCat("running ",
+                   absl::string_view(sqlite3_sql(statement_)).substr(0, 60)),
+      code);
 }
 
 absl::Status Statement::Run() { return Step().status(); }
 
-int Statement::columns() const { return statement_ == nullptr ? 0 : sqlite3_column_count(statement_); }
-std::string Statement::ColumnName(int column) const { return sqlite3_column_name(statement_, column); }
-bool Statement::IsNull(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
-int64_t Statement::Integer(int column) const { return sqlite3_column_int64(statement_, column); }
-double Statement::Real(int column) const { return sqlite3_column_double(statement_, column); }
+int Statement::columns() const {
+  return statement_ == nullptr ? 0 : sqlite3_column_count(statement_);
+}
+std::string Statement::ColumnName(int column) const {
+  return sqlite3_column_name(statement_, column);
+}
+bool Statement::IsNull(int column) const {
+  return sqlite3_column_type(statement_, column) == SQLITE_NULL;
+}
+int64_t Statement::Integer(int column) const {
+  return sqlite3_column_int64(statement_, column);
+}
+double Statement::Real(int column) const {
+  return sqlite3_column_double(statement_, column);
+}
 
 std::string Statement::Text(int column) const {
   const void* bytes = sqlite3_column_blob(statement_, column);
   const int size = sqlite3_column_bytes(statement_, column);
-  return bytes == nullptr ? std::string() : std::string(static_cast<const char*>(bytes), static_cast<size_t>(size));
+  return bytes == nullptr ? std::string()
+                          : std::string(static_cast<const char*>(bytes),
+                                        static_cast<size_t>(size));
 }
 
 char Statement::Type(int column) const {
@@ -106,10 +125,14 @@ char Statement::Type(int column) const {
   }
 }
 
-absl::StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& file, Mode mode) {
+absl::StatusOr<std::unique_ptr<Database>> Database::Open(
+    const std::string& file, Mode mode) {
   std::unique_ptr<Database> database(new Database(file));
-  const int flags = mode == Mode::kReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-  const int code = sqlite3_open_v2(file.c_str(), &database->connection_, flags | SQLITE_OPEN_NOMUTEX, nullptr);
+  const int flags = mode == Mode::kReadOnly
+                        ? SQLITE_OPEN_READONLY
+                        : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  const int code = sqlite3_open_v2(file.c_str(), &database->connection_,
+                                   flags | SQLITE_OPEN_NOMUTEX, nullptr);
   if (code != SQLITE_OK) return database->Error("opening", code);
   sqlite3_extended_result_codes(database->connection_, 1);
   sqlite3_busy_timeout(database->connection_, 10'000);
@@ -123,25 +146,34 @@ Database::~Database() {
 }
 
 absl::Status Database::Error(absl::string_view doing, int code) const {
-  const char* reason = connection_ != nullptr ? sqlite3_errmsg(connection_) : sqlite3_errstr(code);
+  const char* reason = connection_ != nullptr ? sqlite3_errmsg(connection_)
+                                              : sqlite3_errstr(code);
   const int primary = code & 0xff;
-  if (primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB) return DatabaseCorrupt(file_, reason);
-  if (primary == SQLITE_CONSTRAINT) return absl::InternalError(absl::StrCat(file_, ": ", doing, ": ", reason));
+  if (primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB)
+    return DatabaseCorrupt(file_, reason);
+  if (primary == SQLITE_CONSTRAINT)
+    return absl::InternalError(absl::StrCat(file_, ": ", doing, ": ", reason));
   return DatabaseUnavailable(file_, doing, reason);
 }
 
 absl::Status Database::Execute(absl::string_view sql) {
-  const int code = sqlite3_exec(connection_, std::string(sql).c_str(), nullptr, nullptr, nullptr);
-  if (code != SQLITE_OK) return Error(absl::StrCat("running ", sql.substr(0, 60)), code);
+  const int code = sqlite3_exec(connection_, std::string(sql).c_str(), nullptr,
+                                nullptr, nullptr);
+  if (code != SQLITE_OK)
+    return Error(absl::StrCat("running ", sql.substr(0, 60)), code);
   return absl::OkStatus();
 }
 
 Statement Database::Prepare(absl::string_view sql) {
   sqlite3_stmt*& statement = prepared_[std::string(sql)];
   if (statement == nullptr) {
-    const int code = sqlite3_prepare_v3(connection_, sql.data(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT,
-                                        &statement, nullptr);
-    if (code != SQLITE_OK) return Statement(this, nullptr, Error(absl::StrCat("preparing ", sql.substr(0, 60)), code));
+    const int code = sqlite3_prepare_v3(
+        connection_, sql.data(), static_cast<int>(sql.size()),
+        SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
+    if (code != SQLITE_OK)
+      return Statement(
+          this, nullptr,
+          Error(absl::StrCat("preparing ", sql.substr(0, 60)), code));
   }
   return Statement(this, statement, absl::OkStatus());
 }
@@ -149,19 +181,24 @@ Statement Database::Prepare(absl::string_view sql) {
 absl::StatusOr<Statement> Database::PrepareQuery(absl::string_view sql) {
   sqlite3_finalize(std::exchange(query_, nullptr));
   const char* rest = nullptr;
-  const int code = sqlite3_prepare_v2(connection_, sql.data(), static_cast<int>(sql.size()), &query_, &rest);
+  const int code = sqlite3_prepare_v2(
+      connection_, sql.data(), static_cast<int>(sql.size()), &query_, &rest);
   if (code != SQLITE_OK) {
     absl::Status error = Error("preparing the query", code);
     if ((code & 0xff) != SQLITE_ERROR) return error;
-    return absl::InvalidArgumentError(absl::StrCat("query: ", sqlite3_errmsg(connection_)));
+    return absl::InvalidArgumentError(
+        absl::StrCat("query: ", sqlite3_errmsg(connection_)));
   }
-  if (query_ == nullptr) return absl::InvalidArgumentError("query: no SQL statement given");
-  const absl::string_view tail(rest, static_cast<size_t>(sql.data() + sql.size() - rest));
+  if (query_ == nullptr)
+    return absl::InvalidArgumentError("query: no SQL statement given");
+  const absl::string_view tail(
+      rest, static_cast<size_t>(sql.data() + sql.size() - rest));
   if (tail.find_first_not_of(" \t\r\n;") != absl::string_view::npos) {
     return absl::InvalidArgumentError("query: give one statement");
   }
   if (sqlite3_stmt_readonly(query_) == 0) {
-    return absl::InvalidArgumentError("query: only statements that read are allowed");
+    return absl::InvalidArgumentError(
+        "query: only statements that read are allowed");
   }
   return Statement(this, query_, absl::OkStatus());
 }
@@ -169,19 +206,25 @@ absl::StatusOr<Statement> Database::PrepareQuery(absl::string_view sql) {
 absl::StatusOr<int64_t> Database::QueryInteger(absl::string_view sql) {
   Statement statement = Prepare(sql);
   ASSIGN_OR_RETURN(const bool row, statement.Step());
-  if (!row) return absl::InternalError(absl::StrCat(file_, ": no row from ", sql));
+  if (!row)
+    return absl::InternalError(absl::StrCat(file_, ": no row from ", sql));
   return statement.Integer(0);
 }
 
-int64_t Database::LastInsertId() const { return sqlite3_last_insert_rowid(connection_); }
+int64_t Database::LastInsertId() const {
+  return sqlite3_last_insert_rowid(connection_);
+}
 
 absl::Status Database::BackupTo(const std::string& target) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Database> copy, Open(target, Mode::kReadWrite));
-  sqlite3_backup* backup = sqlite3_backup_init(copy->connection_, "main", connection_, "main");
+  ASSIGN_OR_RETURN(const std::unique_ptr<Database> copy,
+                   Open(target, Mode::kReadWrite));
+  sqlite3_backup* backup =
+      sqlite3_backup_init(copy->connection_, "main", connection_, "main");
   if (backup == nullptr) return copy->Error("backing up", SQLITE_ERROR);
   const int step = sqlite3_backup_step(backup, -1);
   const int finish = sqlite3_backup_finish(backup);
-  if (step != SQLITE_DONE || finish != SQLITE_OK) return copy->Error("backing up", finish);
+  if (step != SQLITE_DONE || finish != SQLITE_OK)
+    return copy->Error("backing up", finish);
   return absl::OkStatus();
 }
 

@@ -1,5 +1,6 @@
-// A thin RAII wrapper around one SQLite connection: prepared statements made once, binding that reads like a call.
-// sqlite3.h stays in the .cc files. Not thread-safe.
+// A thin RAII wrapper around one SQLite connection: prepared statements made
+// once, binding that reads like a call. sqlite3.h stays in the .cc files. Not
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@ namespace iclsweep {
 
 class Database;
 
-// One use of a prepared statement: bind in order, then Step; reset when it goes out of scope.
+// One use of a prepared statement: bind in order, then Step; reset when it goes
+// out of scope.
 class Statement {
  public:
   Statement(Database* database, sqlite3_stmt* statement, absl::Status status);
@@ -58,7 +60,8 @@ class Statement {
 class Database {
  public:
   enum class Mode { kReadOnly, kReadWrite };
-  static absl::StatusOr<std::unique_ptr<Database>> Open(const std::string& file, Mode mode);
+  static absl::StatusOr<std::unique_ptr<Database>> Open(const std::string& file,
+                                                        Mode mode);
   ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
@@ -67,7 +70,8 @@ class Database {
   absl::Status Execute(absl::string_view sql);
   // A statement that is kept prepared: for the fixed SQL of this program.
   Statement Prepare(absl::string_view sql);
-  // A statement from outside: prepared once, refused unless it only reads. Errors are InvalidArgument.
+  // A statement from outside: prepared once, refused unless it only reads.
+  // Errors are InvalidArgument.
   absl::StatusOr<Statement> PrepareQuery(absl::string_view sql);
   absl::StatusOr<int64_t> QueryInteger(absl::string_view sql);
 

@@ -28,12 +28,14 @@ std::string NewUuid() {
 }
 
 absl::string_view BytesOf(const JobKey& key) {
-  return absl::string_view(reinterpret_cast<const char*>(key.bytes.data()), key.bytes.size());
+  return absl::string_view(reinterpret_cast<const char*>(key.bytes.data()),
+                           key.bytes.size());
 }
 
 JobState StateFromName(absl::string_view name) {
-  for (const JobState state : {JobState::kBlocked, JobState::kReady, JobState::kLeased, JobState::kDone,
-                               JobState::kFailed, JobState::kUpstreamFailed}) {
+  for (const JobState state :
+       {JobState::kBlocked, JobState::kReady, JobState::kLeased,
+        JobState::kDone, JobState::kFailed, JobState::kUpstreamFailed}) {
     if (JobStateName(state) == name) return state;
   }
   return JobState::kBlocked;
@@ -41,7 +43,8 @@ JobState StateFromName(absl::string_view name) {
 
 class SqliteStore final : public Store {
  public:
-  explicit SqliteStore(std::unique_ptr<Database> database) : db_(std::move(database)) {}
+  explicit SqliteStore(std::unique_ptr<Database> database)
+      : db_(std::move(database)) {}
 
   absl::Status Begin() override {
     RETURN_IF_ERROR(db_->Execute("BEGIN IMMEDIATE"));
@@ -57,25 +60,34 @@ class SqliteStore final : public Store {
 
   void Rollback() override {
     if (!open_) return;
-    db_->Execute("ROLLBACK").IgnoreError();  // SQLite may have rolled back by itself
+    db_->Execute("ROLLBACK")
+        .IgnoreError();  // SQLite may have rolled back by itself
     open_ = false;
   }
 
   absl::StatusOr<std::string> DatabaseUuid() override {
-    Statement query = db_->Prepare("SELECT value FROM meta WHERE name = 'database_uuid'");
+    Statement query =
+        db_->Prepare("SELECT value FROM meta WHERE name = 'database_uuid'");
     ASSIGN_OR_RETURN(const bool row, query.Step());
     if (!row) return DatabaseCorrupt(db_->file(), "no database_uuid");
     return query.Text(0);
   }
 
-  absl::StatusOr<uint64_t> NewEpoch(absl::string_view owner, int64_t now_us) override {
+  absl::StatusOr<uint64_t> NewEpoch(absl::string_view owner,
+                                    int64_t now_us) override {
     RETURN_IF_ERROR(
-        db_->Prepare("INSERT INTO coordinator (owner, started_us) VALUES (?, ?)").Bind(owner).Bind(now_us).Run());
+        db_->Prepare(
+               "INSERT INTO coordinator (owner, started_us) VALUES (?, ?)")
+            .Bind(owner)
+            .Bind(now_us)
+            .Run());
     return static_cast<uint64_t>(db_->LastInsertId());
   }
 
-  absl::StatusOr<std::optional<SweepRow>> FindSweep(absl::string_view name) override {
-    Statement query = db_->Prepare(absl::StrCat(kSelectSweep, " WHERE sweep.name = ?"));
+  absl::StatusOr<std::optional<SweepRow>> FindSweep(
+      absl::string_view name) override {
+    Statement query =
+        db_->Prepare(absl::StrCat(kSelectSweep, " WHERE sweep.name = ?"));
     query.Bind(name);
     ASSIGN_OR_RETURN(const bool row, query.Step());
     if (!row) return std::optional<SweepRow>();
@@ -83,8 +95,9 @@ class SqliteStore final : public Store {
   }
 
   absl::StatusOr<std::vector<SweepRow>> UnexpandedSweeps() override {
-    Statement query =
-        db_->Prepare(absl::StrCat(kSelectSweep, " WHERE r.cells_expanded < r.cells_total ORDER BY sweep.sweep_id"));
+    Statement query = db_->Prepare(absl::StrCat(
+        kSelectSweep,
+        " WHERE r.cells_expanded < r.cells_total ORDER BY sweep.sweep_id"));
     std::vector<SweepRow> rows;
     while (true) {
       ASSIGN_OR_RETURN(const bool row, query.Step());
@@ -93,8 +106,10 @@ class SqliteStore final : public Store {
     }
   }
 
-  absl::StatusOr<SweepId> InsertSweep(const SweepRow& row, absl::Span<const AxisRow> axes) override {
-    RETURN_IF_ERROR(db_->Prepare("INSERT INTO sweep (name, revision, submitted_us) VALUES (?, ?, ?)")
+  absl::StatusOr<SweepId> InsertSweep(const SweepRow& row,
+                                      absl::Span<const AxisRow> axes) override {
+    RETURN_IF_ERROR(db_->Prepare("INSERT INTO sweep (name, revision, "
+                                 "submitted_us) VALUES (?, ?, ?)")
                         .Bind(row.name)
                         .Bind(row.revision)
                         .Bind(row.submitted_us)
@@ -102,18 +117,23 @@ class SqliteStore final : public Store {
     const SweepId id{db_->LastInsertId()};
     const std::string list = absl::StrCat(
         "[",
-        absl::StrJoin(axes, ",", [](std::string* out, const AxisRow& axis) { absl::StrAppend(out, "\"", axis.path, "\""); }),
+        absl::StrJoin(axes, ",",
+                      [](std::string* out, const AxisRow& axis) {
+                        absl::StrAppend(out, "\"", axis.path, "\"");
+                      }),
         "]");
-    RETURN_IF_ERROR(db_->Prepare("INSERT INTO sweep_revision VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
-                        .Bind(id.value)
-                        .Bind(row.revision)
-                        .Bind(row.spec_yaml)
-                        .Bind(row.spec_hash)
-                        .Bind(list)
-                        .Bind(static_cast<int64_t>(row.cells_total))
-                        .Bind(static_cast<int64_t>(row.cells_expanded))
-                        .Bind(row.submitted_us)
-                        .Run());
+    RETURN_IF_ERROR(
+        db_->Prepare(
+               "INSERT INTO sweep_revision VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+            .Bind(id.value)
+            .Bind(row.revision)
+            .Bind(row.spec_yaml)
+            .Bind(row.spec_hash)
+            .Bind(list)
+            .Bind(static_cast<int64_t>(row.cells_total))
+            .Bind(static_cast<int64_t>(row.cells_expanded))
+            .Bind(row.submitted_us)
+            .Run());
     RETURN_IF_ERROR(RemakeViews());
     return id;
   }
@@ -121,7 +141,8 @@ class SqliteStore final : public Store {
   absl::Status SetCellsExpanded(SweepId sweep, uint64_t cells) override {
     return db_
         ->Prepare(
-            "UPDATE sweep_revision SET cells_expanded = ? WHERE sweep_id = ? AND revision = "
+            "UPDATE sweep_revision SET cells_expanded = ? WHERE sweep_id = ? "
+            "AND revision = "
             "(SELECT revision FROM sweep WHERE sweep_id = ?)")
         .Bind(static_cast<int64_t>(cells))
         .Bind(sweep.value)
@@ -129,13 +150,15 @@ class SqliteStore final : public Store {
         .Run();
   }
 
-  absl::StatusOr<JobRow> UpsertJob(const NewJobRow& job, int64_t now_us, bool* inserted) override {
+  absl::StatusOr<JobRow> UpsertJob(const NewJobRow& job, int64_t now_us,
+                                   bool* inserted) override {
     JobRow row;
     row.key = job.key;
     row.stage = job.stage;
     row.depends_on = job.depends_on;
     {
-      Statement query = db_->Prepare("SELECT job_id, state, last_attempt FROM job WHERE key = ?");
+      Statement query = db_->Prepare(
+          "SELECT job_id, state, last_attempt FROM job WHERE key = ?");
       query.BindBlob(BytesOf(job.key));
       ASSIGN_OR_RETURN(const bool found, query.Step());
       *inserted = !found;
@@ -147,8 +170,8 @@ class SqliteStore final : public Store {
       }
     }
     RETURN_IF_ERROR(
-        db_->Prepare(
-               "INSERT INTO job (key, stage, state, numerics_version, inputs, created_us) VALUES (?, ?, 'blocked', ?, ?, ?)")
+        db_->Prepare("INSERT INTO job (key, stage, state, numerics_version, "
+                     "inputs, created_us) VALUES (?, ?, 'blocked', ?, ?, ?)")
             .BindBlob(BytesOf(job.key))
             .Bind(StageName(job.stage))
             .Bind(static_cast<int64_t>(NumericsVersion(job.stage)))
@@ -157,54 +180,67 @@ class SqliteStore final : public Store {
             .Run());
     row.id = JobId{db_->LastInsertId()};
     for (const JobId parent : job.depends_on) {
-      RETURN_IF_ERROR(
-          db_->Prepare("INSERT INTO job_dependency VALUES (?, ?)").Bind(row.id.value).Bind(parent.value).Run());
+      RETURN_IF_ERROR(db_->Prepare("INSERT INTO job_dependency VALUES (?, ?)")
+                          .Bind(row.id.value)
+                          .Bind(parent.value)
+                          .Run());
     }
     return row;
   }
 
-  absl::Status InsertCell(SweepId sweep, int revision, const CellRow& cell) override {
-    RETURN_IF_ERROR(db_->Prepare("INSERT OR IGNORE INTO cell VALUES (?, ?, ?, ?, ?)")
-                        .Bind(sweep.value)
-                        .Bind(cell.key)
-                        .Bind(static_cast<int64_t>(cell.index))
-                        .Bind(revision)
-                        .Bind(cell.axes_json)
-                        .Run());
+  absl::Status InsertCell(SweepId sweep, int revision,
+                          const CellRow& cell) override {
+    RETURN_IF_ERROR(
+        db_->Prepare("INSERT OR IGNORE INTO cell VALUES (?, ?, ?, ?, ?)")
+            .Bind(sweep.value)
+            .Bind(cell.key)
+            .Bind(static_cast<int64_t>(cell.index))
+            .Bind(revision)
+            .Bind(cell.axes_json)
+            .Run());
     for (const JobId job : cell.jobs) {
-      RETURN_IF_ERROR(db_->Prepare("INSERT OR IGNORE INTO cell_job VALUES (?, ?, ?)")
-                          .Bind(sweep.value)
-                          .Bind(cell.key)
-                          .Bind(job.value)
-                          .Run());
+      RETURN_IF_ERROR(
+          db_->Prepare("INSERT OR IGNORE INTO cell_job VALUES (?, ?, ?)")
+              .Bind(sweep.value)
+              .Bind(cell.key)
+              .Bind(job.value)
+              .Run());
     }
     return absl::OkStatus();
   }
 
-  absl::StatusOr<WorkerId> InsertWorker(const WorkerRow& worker, int64_t now_us) override {
-    RETURN_IF_ERROR(db_->Prepare("INSERT INTO worker (slot_uuid, slot_name, pid, epoch, build, torch_version, device_kind, "
-                                 "threads, host, registered_us) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
-                        .Bind(worker.slot_uuid)
-                        .Bind(worker.slot_name)
-                        .Bind(int64_t{worker.pid})
-                        .Bind(static_cast<int64_t>(worker.epoch))
-                        .Bind(worker.provenance.build)
-                        .Bind(worker.provenance.torch_version)
-                        .Bind(worker.provenance.device_kind)
-                        .Bind(int64_t{worker.provenance.threads})
-                        .Bind(worker.provenance.host)
-                        .Bind(now_us)
-                        .Run());
+  absl::StatusOr<WorkerId> InsertWorker(const WorkerRow& worker,
+                                        int64_t now_us) override {
+    RETURN_IF_ERROR(
+        db_->Prepare("INSERT INTO worker (slot_uuid, slot_name, pid, epoch, "
+                     "build, torch_version, device_kind, "
+                     "threads, host, registered_us) VALUES (?, ?, ?, ?, ?, ?, "
+                     "?, ?, ?, ?)")
+            .Bind(worker.slot_uuid)
+            .Bind(worker.slot_name)
+            .Bind(int64_t{worker.pid})
+            .Bind(static_cast<int64_t>(worker.epoch))
+            .Bind(worker.provenance.build)
+            .Bind(worker.provenance.torch_version)
+            .Bind(worker.provenance.device_kind)
+            .Bind(int64_t{worker.provenance.threads})
+            .Bind(worker.provenance.host)
+            .Bind(now_us)
+            .Run());
     return WorkerId{db_->LastInsertId()};
   }
 
   absl::Status SetJobState(JobId job, JobState state) override {
-    return db_->Prepare("UPDATE job SET state = ? WHERE job_id = ?").Bind(JobStateName(state)).Bind(job.value).Run();
+    return db_->Prepare("UPDATE job SET state = ? WHERE job_id = ?")
+        .Bind(JobStateName(state))
+        .Bind(job.value)
+        .Run();
   }
 
   absl::Status StartAttempt(const AttemptStart& attempt) override {
     RETURN_IF_ERROR(
-        db_->Prepare("INSERT INTO attempt (job_id, number, worker_id, outcome, started_us) VALUES (?, ?, ?, 'running', ?)")
+        db_->Prepare("INSERT INTO attempt (job_id, number, worker_id, outcome, "
+                     "started_us) VALUES (?, ?, ?, 'running', ?)")
             .Bind(attempt.lease.job.value)
             .Bind(int64_t{attempt.lease.attempt})
             .Bind(attempt.worker.value)
@@ -219,8 +255,10 @@ class SqliteStore final : public Store {
   absl::Status EndAttempt(const AttemptEnd& attempt) override {
     return db_
         ->Prepare(
-            "UPDATE attempt SET outcome = ?, cause = ?, message = ?, log_tail = ?, steps_run = max(steps_run, ?), "
-            "checkpointed = max(checkpointed, ?), duration_us = ?, ended_us = ? WHERE job_id = ? AND number = ?")
+            "UPDATE attempt SET outcome = ?, cause = ?, message = ?, log_tail "
+            "= ?, steps_run = max(steps_run, ?), "
+            "checkpointed = max(checkpointed, ?), duration_us = ?, ended_us = "
+            "? WHERE job_id = ? AND number = ?")
         .Bind(AttemptOutcomeName(attempt.outcome))
         .Bind(CauseName(attempt.cause))
         .Bind(attempt.message)
@@ -234,14 +272,17 @@ class SqliteStore final : public Store {
         .Run();
   }
 
-  absl::Status InsertResult(const Completion& completion, int64_t now_us) override {
+  absl::Status InsertResult(const Completion& completion,
+                            int64_t now_us) override {
     const int64_t job = completion.lease.job.value;
     ASSIGN_OR_RETURN(const bool exists, HasResult(job));
     if (exists) return ResultExists(job);
     const Provenance& origin = completion.provenance;
     RETURN_IF_ERROR(
-        db_->Prepare("INSERT INTO result VALUES (?, ?, ?, ?, ?, coalesce((SELECT group_concat(sha256, ' ') FROM "
-                     "job_dependency AS d JOIN artifact AS a ON a.job_id = d.depends_on_job_id WHERE d.job_id = ?), ''), "
+        db_->Prepare("INSERT INTO result VALUES (?, ?, ?, ?, ?, "
+                     "coalesce((SELECT group_concat(sha256, ' ') FROM "
+                     "job_dependency AS d JOIN artifact AS a ON a.job_id = "
+                     "d.depends_on_job_id WHERE d.job_id = ?), ''), "
                      "?, ?, ?, ?, ?, ?)")
             .Bind(job)
             .Bind(int64_t{completion.lease.attempt})
@@ -256,7 +297,8 @@ class SqliteStore final : public Store {
             .Bind(origin.host)
             .Bind(now_us)
             .Run());
-    for (const Measurement& m : completion.result.measurements) RETURN_IF_ERROR(InsertMeasurement(job, m));
+    for (const Measurement& m : completion.result.measurements)
+      RETURN_IF_ERROR(InsertMeasurement(job, m));
     for (const CurvePoint& point : completion.result.curve) {
       RETURN_IF_ERROR(db_->Prepare("INSERT INTO curve VALUES (?, ?, ?, ?, ?)")
                           .Bind(job)
@@ -276,9 +318,13 @@ class SqliteStore final : public Store {
         .Run();
   }
 
-  absl::Status InsertEvent(absl::string_view kind, JobId job, uint32_t attempt, WorkerId worker, absl::string_view text,
+  absl::Status InsertEvent(absl::string_view kind, JobId job, uint32_t attempt,
+                           WorkerId worker, absl::string_view text,
                            int64_t now_us) override {
-    return db_->Prepare("INSERT INTO event (at_us, kind, job_id, attempt_number, worker_id, text) VALUES (?, ?, ?, ?, ?, ?)")
+    return db_
+        ->Prepare(
+            "INSERT INTO event (at_us, kind, job_id, attempt_number, "
+            "worker_id, text) VALUES (?, ?, ?, ?, ?, ?)")
         .Bind(now_us)
         .Bind(kind)
         .Bind(job.value)
@@ -291,7 +337,8 @@ class SqliteStore final : public Store {
   absl::StatusOr<std::optional<JobPayload>> Payload(JobId job) override {
     JobPayload payload;
     {
-      Statement query = db_->Prepare("SELECT stage, key, inputs FROM job WHERE job_id = ?");
+      Statement query =
+          db_->Prepare("SELECT stage, key, inputs FROM job WHERE job_id = ?");
       query.Bind(job.value);
       ASSIGN_OR_RETURN(const bool row, query.Step());
       if (!row) return std::optional<JobPayload>();
@@ -300,8 +347,10 @@ class SqliteStore final : public Store {
       payload.inputs = query.Text(2);
     }
     Statement query = db_->Prepare(
-        "SELECT job.key, job.stage, artifact.path, artifact.sha256, artifact.bytes FROM job_dependency AS d "
-        "JOIN job ON job.job_id = d.depends_on_job_id LEFT JOIN artifact ON artifact.job_id = job.job_id "
+        "SELECT job.key, job.stage, artifact.path, artifact.sha256, "
+        "artifact.bytes FROM job_dependency AS d "
+        "JOIN job ON job.job_id = d.depends_on_job_id LEFT JOIN artifact ON "
+        "artifact.job_id = job.job_id "
         "WHERE d.job_id = ? ORDER BY job.job_id");
     query.Bind(job.value);
     while (true) {
@@ -310,15 +359,21 @@ class SqliteStore final : public Store {
       JobPayload::Input input;
       input.key = JobKeyFromBytes(query.Text(0)).value_or(JobKey{});
       input.stage = StageFromName(query.Text(1)).value_or(Stage::kNoop);
-      if (!query.IsNull(2)) input.artifact = Artifact{query.Text(2), query.Text(3), query.Integer(4)};
+      if (!query.IsNull(2))
+        input.artifact =
+            Artifact{query.Text(2), query.Text(3), query.Integer(4)};
       payload.dependencies.push_back(std::move(input));
     }
   }
 
-  absl::Status ForEachJob(const std::function<void(const JobRow&)>& visit) override {
-    Statement query = db_->Prepare("SELECT job_id, key, stage, state, last_attempt FROM job ORDER BY job_id");
-    Statement parents =
-        db_->Prepare("SELECT job_id, depends_on_job_id FROM job_dependency ORDER BY job_id, depends_on_job_id");
+  absl::Status ForEachJob(
+      const std::function<void(const JobRow&)>& visit) override {
+    Statement query = db_->Prepare(
+        "SELECT job_id, key, stage, state, last_attempt FROM job ORDER BY "
+        "job_id");
+    Statement parents = db_->Prepare(
+        "SELECT job_id, depends_on_job_id FROM job_dependency ORDER BY job_id, "
+        "depends_on_job_id");
     ASSIGN_OR_RETURN(bool parent, parents.Step());
     while (true) {
       ASSIGN_OR_RETURN(const bool row, query.Step());
@@ -339,29 +394,35 @@ class SqliteStore final : public Store {
 
   absl::StatusOr<std::vector<OpenAttempt>> OpenAttempts() override {
     Statement query = db_->Prepare(
-        "SELECT job_id, number, worker_id, slot_uuid FROM attempt JOIN worker USING (worker_id) "
+        "SELECT job_id, number, worker_id, slot_uuid FROM attempt JOIN worker "
+        "USING (worker_id) "
         "WHERE outcome = 'running' ORDER BY job_id");
     std::vector<OpenAttempt> attempts;
     while (true) {
       ASSIGN_OR_RETURN(const bool row, query.Step());
       if (!row) return attempts;
-      attempts.push_back({{JobId{query.Integer(0)}, static_cast<uint32_t>(query.Integer(1))},
-                          WorkerId{query.Integer(2)},
-                          query.Text(3)});
+      attempts.push_back(
+          {{JobId{query.Integer(0)}, static_cast<uint32_t>(query.Integer(1))},
+           WorkerId{query.Integer(2)},
+           query.Text(3)});
     }
   }
 
   absl::StatusOr<std::vector<SpentBudget>> SpentBudgets() override {
     Statement query = db_->Prepare(
-        "SELECT job_id, cause, count(*) FROM attempt JOIN job USING (job_id) WHERE job.state NOT IN "
-        "('done', 'failed', 'upstream_failed') AND outcome = 'failed' AND (cause NOT IN ('crashed', 'lost') OR number >= "
-        "(SELECT coalesce(max(number), 0) FROM attempt AS saved WHERE saved.job_id = attempt.job_id AND "
+        "SELECT job_id, cause, count(*) FROM attempt JOIN job USING (job_id) "
+        "WHERE job.state NOT IN "
+        "('done', 'failed', 'upstream_failed') AND outcome = 'failed' AND "
+        "(cause NOT IN ('crashed', 'lost') OR number >= "
+        "(SELECT coalesce(max(number), 0) FROM attempt AS saved WHERE "
+        "saved.job_id = attempt.job_id AND "
         "saved.checkpointed)) GROUP BY job_id, cause ORDER BY job_id, cause");
     std::vector<SpentBudget> budgets;
     while (true) {
       ASSIGN_OR_RETURN(const bool row, query.Step());
       if (!row) return budgets;
-      budgets.push_back({JobId{query.Integer(0)}, CauseFromName(query.Text(1)).value_or(Cause::kFailed),
+      budgets.push_back({JobId{query.Integer(0)},
+                         CauseFromName(query.Text(1)).value_or(Cause::kFailed),
                          static_cast<uint32_t>(query.Integer(2))});
     }
   }
@@ -369,7 +430,9 @@ class SqliteStore final : public Store {
   absl::Status RemakeViews() {
     std::vector<std::string> paths;
     {
-      Statement query = db_->Prepare("SELECT DISTINCT a.value FROM sweep_revision, json_each(sweep_revision.axes) AS a");
+      Statement query = db_->Prepare(
+          "SELECT DISTINCT a.value FROM sweep_revision, "
+          "json_each(sweep_revision.axes) AS a");
       while (true) {
         ASSIGN_OR_RETURN(const bool row, query.Step());
         if (!row) break;
@@ -381,8 +444,10 @@ class SqliteStore final : public Store {
 
  private:
   static constexpr absl::string_view kSelectSweep =
-      "SELECT sweep.sweep_id, sweep.name, r.revision, r.spec_yaml, r.spec_hash, r.cells_total, r.cells_expanded, "
-      "r.submitted_us FROM sweep JOIN sweep_revision AS r USING (sweep_id, revision)";
+      "SELECT sweep.sweep_id, sweep.name, r.revision, r.spec_yaml, "
+      "r.spec_hash, r.cells_total, r.cells_expanded, "
+      "r.submitted_us FROM sweep JOIN sweep_revision AS r USING (sweep_id, "
+      "revision)";
 
   static SweepRow ReadSweep(const Statement& query) {
     return {SweepId{query.Integer(0)},
@@ -402,7 +467,9 @@ class SqliteStore final : public Store {
   }
 
   absl::Status InsertMeasurement(int64_t job, const Measurement& m) {
-    return db_->Prepare("INSERT INTO measurement VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+    return db_
+        ->Prepare(
+            "INSERT INTO measurement VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
         .Bind(job)
         .Bind(m.predictor)
         .Bind(m.name)
@@ -423,49 +490,66 @@ class SqliteStore final : public Store {
 
 // 0 = an empty (new) database.
 absl::StatusOr<int64_t> CheckedSchemaVersion(Database* database) {
-  ASSIGN_OR_RETURN(const int64_t tables, database->QueryInteger("SELECT count(*) FROM sqlite_schema"));
-  ASSIGN_OR_RETURN(const int64_t version, database->QueryInteger("PRAGMA user_version"));
-  ASSIGN_OR_RETURN(const int64_t application, database->QueryInteger("PRAGMA application_id"));
+  ASSIGN_OR_RETURN(
+      const int64_t tables,
+      database->QueryInteger("SELECT count(*) FROM sqlite_schema"));
+  ASSIGN_OR_RETURN(const int64_t version,
+                   database->QueryInteger("PRAGMA user_version"));
+  ASSIGN_OR_RETURN(const int64_t application,
+                   database->QueryInteger("PRAGMA application_id"));
   if (tables == 0 && version == 0) return 0;
   if (application != kApplicationId) return NotOurDatabase(database->file());
-  if (version > kSchemaVersion) return NewerSchema(database->file(), static_cast<int>(version), kSchemaVersion);
+  if (version > kSchemaVersion)
+    return NewerSchema(database->file(), static_cast<int>(version),
+                       kSchemaVersion);
   return version;
 }
 
 absl::Status Migrate(Database* database, int64_t version) {
   if (version == kSchemaVersion) return absl::OkStatus();
-  if (version > 0) RETURN_IF_ERROR(database->BackupTo(absl::StrCat(database->file(), ".before-schema-", kSchemaVersion)));
+  if (version > 0)
+    RETURN_IF_ERROR(database->BackupTo(
+        absl::StrCat(database->file(), ".before-schema-", kSchemaVersion)));
   RETURN_IF_ERROR(database->Execute("BEGIN IMMEDIATE"));
   for (int64_t next = version + 1; next <= kSchemaVersion; ++next) {
     RETURN_IF_ERROR(database->Execute(kMigrations[next - 1]));
   }
   if (version == 0) {
     RETURN_IF_ERROR(
-        database->Prepare("INSERT INTO meta VALUES ('database_uuid', ?)").Bind(absl::string_view(NewUuid())).Run());
+        database->Prepare("INSERT INTO meta VALUES ('database_uuid', ?)")
+            .Bind(absl::string_view(NewUuid()))
+            .Run());
     RETURN_IF_ERROR(database->Execute(ViewsSql({})));
   }
   RETURN_IF_ERROR(database->Execute(
-      absl::StrCat("PRAGMA application_id = ", kApplicationId, "; PRAGMA user_version = ", kSchemaVersion)));
+      absl::StrCat("PRAGMA application_id = ", kApplicationId,
+                   "; PRAGMA user_version = ", kSchemaVersion)));
   return database->Execute("COMMIT");
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Store>> OpenSqliteStore(const std::string& file) {
-  ASSIGN_OR_RETURN(std::unique_ptr<Database> database, Database::Open(file, Database::Mode::kReadWrite));
+absl::StatusOr<std::unique_ptr<Store>> OpenSqliteStore(
+    const std::string& file) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Database> database,
+                   Database::Open(file, Database::Mode::kReadWrite));
   ASSIGN_OR_RETURN(const int64_t version, CheckedSchemaVersion(database.get()));
-  RETURN_IF_ERROR(database->Execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON"));
+  RETURN_IF_ERROR(
+      database->Execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; "
+                        "PRAGMA foreign_keys = ON"));
   RETURN_IF_ERROR(Migrate(database.get(), version));
   return std::make_unique<SqliteStore>(std::move(database));
 }
 
-absl::StatusOr<std::unique_ptr<Database>> OpenForReading(const std::string& file) {
+absl::StatusOr<std::unique_ptr<Database>> OpenForReading(
+    const std::string& file) {
   struct stat info {};
   if (::stat(file.c_str(), &info) != 0) {
     if (errno == ENOENT) return DatabaseMissing(file);
     return DatabaseUnavailable(file, "opening", std::strerror(errno));
   }
-  ASSIGN_OR_RETURN(std::unique_ptr<Database> database, Database::Open(file, Database::Mode::kReadOnly));
+  ASSIGN_OR_RETURN(std::unique_ptr<Database> database,
+                   Database::Open(file, Database::Mode::kReadOnly));
   ASSIGN_OR_RETURN(const int64_t version, CheckedSchemaVersion(database.get()));
   if (version == 0) return NotOurDatabase(file);
   return database;

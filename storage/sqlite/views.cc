@@ -14,18 +14,30 @@ namespace {
 
 // Columns of the views, and the SQL keywords that are likely parameter names.
 constexpr absl::string_view kTaken[] = {
-    "sweep", "cell",  "stage", "predictor", "name",  "task",  "position", "layer", "head",   "value",    "kind",
-    "n",     "key",   "state", "failed",    "done",  "jobs",  "standard_error",    "theory_value", "non_finite",
-    "order", "group", "index", "limit",     "table", "select", "where",   "from",  "values", "set",      "case",
-    "check", "join",  "on",    "in",        "is",    "as",    "by",       "to",    "default"};
+    "sweep",        "cell",       "stage",
+    "predictor",    "name",       "task",
+    "position",     "layer",      "head",
+    "value",        "kind",       "n",
+    "key",          "state",      "failed",
+    "done",         "jobs",       "standard_error",
+    "theory_value", "non_finite", "order",
+    "group",        "index",      "limit",
+    "table",        "select",     "where",
+    "from",         "values",     "set",
+    "case",         "check",      "join",
+    "on",           "in",         "is",
+    "as",           "by",         "to",
+    "default"};
 
 bool IsTaken(absl::string_view column) {
-  return std::find(std::begin(kTaken), std::end(kTaken), column) != std::end(kTaken);
+  return std::find(std::begin(kTaken), std::end(kTaken), column) !=
+         std::end(kTaken);
 }
 
 std::string LastElement(absl::string_view path) {
   const size_t dot = path.rfind('.');
-  return std::string(dot == absl::string_view::npos ? path : path.substr(dot + 1));
+  return std::string(dot == absl::string_view::npos ? path
+                                                    : path.substr(dot + 1));
 }
 
 constexpr absl::string_view kFixedViews = R"sql(
@@ -70,7 +82,8 @@ std::vector<AxisColumn> AxisColumns(absl::Span<const std::string> paths) {
   for (const std::string& path : unique) {
     std::string column = LastElement(path);
     const bool top_level = column == path;
-    if (!top_level && (uses[column] > 1 || IsTaken(column))) column = absl::StrReplaceAll(path, {{".", "_"}});
+    if (!top_level && (uses[column] > 1 || IsTaken(column)))
+      column = absl::StrReplaceAll(path, {{".", "_"}});
     if (top_level && IsTaken(column)) column = absl::StrCat("sweep_", column);
     columns.push_back({path, std::move(column)});
   }
@@ -80,10 +93,12 @@ std::vector<AxisColumn> AxisColumns(absl::Span<const std::string> paths) {
 std::string ViewsSql(absl::Span<const std::string> axis_paths) {
   std::string axes;
   for (const AxisColumn& axis : AxisColumns(axis_paths)) {
-    absl::StrAppend(&axes, "  json_extract(cell.axes, '$.\"", axis.path, "\"') AS \"", axis.column, "\",\n");
+    absl::StrAppend(&axes, "  json_extract(cell.axes, '$.\"", axis.path,
+                    "\"') AS \"", axis.column, "\",\n");
   }
   std::string sql;
-  for (const absl::string_view view : {"results", "cells", "progress", "attempts", "failures", "best"}) {
+  for (const absl::string_view view :
+       {"results", "cells", "progress", "attempts", "failures", "best"}) {
     absl::StrAppend(&sql, "DROP VIEW IF EXISTS ", view, ";\n");
   }
   absl::StrAppend(&sql, R"sql(

@@ -9,7 +9,9 @@
 
 namespace iclsweep::testing {
 
-inline const absl::Status& StatusOf(const absl::Status& status) { return status; }
+inline const absl::Status& StatusOf(const absl::Status& status) {
+  return status;
+}
 template <typename T>
 const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
   return result.status();
@@ -22,10 +24,13 @@ MATCHER(IsOk, "is OK") {
 }
 
 // StatusIs(code, matcher of the message).
-MATCHER_P2(StatusIs, code, message_matcher, "has the code and a matching message") {
+MATCHER_P2(StatusIs, code, message_matcher,
+           "has the code and a matching message") {
   *result_listener << StatusOf(arg);
   return StatusOf(arg).code() == code &&
-         ::testing::ExplainMatchResult(message_matcher, std::string(StatusOf(arg).message()), result_listener);
+         ::testing::ExplainMatchResult(message_matcher,
+                                       std::string(StatusOf(arg).message()),
+                                       result_listener);
 }
 
 }  // namespace iclsweep::testing
@@ -33,10 +38,12 @@ MATCHER_P2(StatusIs, code, message_matcher, "has the code and a matching message
 #define ICLSWEEP_TEST_CONCAT_INNER(a, b) a##b
 #define ICLSWEEP_TEST_CONCAT(a, b) ICLSWEEP_TEST_CONCAT_INNER(a, b)
 // ASSERT_OK_AND_ASSIGN(auto x, F());
-#define ASSERT_OK_AND_ASSIGN(target, expression)                                           \
-  auto ICLSWEEP_TEST_CONCAT(holder_, __LINE__) = (expression);                             \
-  ASSERT_TRUE(ICLSWEEP_TEST_CONCAT(holder_, __LINE__).ok())                                \
-      << ICLSWEEP_TEST_CONCAT(holder_, __LINE__).status();                                 \
+#define ASSERT_OK_AND_ASSIGN(target, expression)               \
+  auto ICLSWEEP_TEST_CONCAT(holder_, __LINE__) = (expression); \
+  ASSERT_TRUE(ICLSWEEP_TEST_CONCAT(holder_, __LINE__).ok())    \
+      << ICLSWEEP_TEST_CONCAT(holder_, __LINE__).status();     \
   target = *std::move(ICLSWEEP_TEST_CONCAT(holder_, __LINE__))
-#define ASSERT_OK(expression) ASSERT_THAT(expression, ::iclsweep::testing::IsOk())
-#define EXPECT_OK(expression) EXPECT_THAT(expression, ::iclsweep::testing::IsOk())
+#define ASSERT_OK(expression) \
+  ASSERT_THAT(expression, ::iclsweep::testing::IsOk())
+#define EXPECT_OK(expression) \
+  EXPECT_THAT(expression, ::iclsweep::testing::IsOk())

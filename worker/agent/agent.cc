@@ -11,12 +11,14 @@
 namespace iclsweep {
 namespace {
 
-// The probe's name is fixed by the coordinator; its content is the database's identity.
+// The probe's name is fixed by the coordinator; its content is the database's
+// identity.
 constexpr char kProbe[] = "/.iclsweep-probe";
 
 bool TryAgain(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || absl::IsResourceExhausted(status) ||
-         absl::IsAborted(status) || absl::IsInternal(status) || absl::IsUnknown(status);
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
+         absl::IsResourceExhausted(status) || absl::IsAborted(status) ||
+         absl::IsInternal(status) || absl::IsUnknown(status);
 }
 
 Cause CauseOf(const absl::Status& status) {
@@ -75,7 +77,8 @@ WorkerId Agent::worker() {
 }
 
 std::vector<LeaseProgress> Agent::Held() {
-  // What lies in the spool is finished work: its lease is kept until the coordinator has acknowledged it.
+  // What lies in the spool is finished work: its lease is kept until the
+  // coordinator has acknowledged it.
   std::vector<LeaseProgress> held;
   for (const LeaseRef& lease : slot_->SpooledLeases()) held.push_back({lease});
   MutexLock lock(&mu_);
@@ -90,7 +93,8 @@ absl::Status Agent::Run() {
 
 absl::Status Agent::Work() {
   RETURN_IF_ERROR(RegisterUntilAccepted());
-  std::jthread heartbeat([this](std::stop_token stop) { Heartbeat(std::move(stop)); });
+  std::jthread heartbeat(
+      [this](std::stop_token stop) { Heartbeat(std::move(stop)); });
   int64_t idle_since = clock_->MonotonicMicros();
   while (!stopping_) {
     bool again = false;
@@ -101,10 +105,15 @@ absl::Status Agent::Work() {
     }
     if (again) RETURN_IF_ERROR(RegisterUntilAccepted());
     RETURN_IF_ERROR(DeliverSpool());
-    const std::string request = absl::StrCat(slot_->uuid(), "-", worker().value, "-", ++requests_);
-    absl::StatusOr<std::vector<LeasedWork>> leased = link_->Lease(worker(), request, options_.poll_us);
-    for (Backoff backoff; !leased.ok() && TryAgain(leased.status()) && Pause(backoff.Next());) {
-      leased = link_->Lease(worker(), request, options_.poll_us);  // the same request: nothing is leased twice
+    const std::string request =
+        absl::StrCat(slot_->uuid(), "-", worker().value, "-", ++requests_);
+    absl::StatusOr<std::vector<LeasedWork>> leased =
+        link_->Lease(worker(), request, options_.poll_us);
+    for (Backoff backoff;
+         !leased.ok() && TryAgain(leased.status()) && Pause(backoff.Next());) {
+      leased = link_->Lease(
+          worker(), request,
+          options_.poll_us);  // the same request: nothing is leased twice
     }
     if (stopping_) break;
     if (absl::IsNotFound(leased.status())) {
@@ -116,24 +125,30 @@ absl::Status Agent::Work() {
     for (const LeasedWork& work : *leased) RETURN_IF_ERROR(RunOne(work));
     const int64_t now = clock_->MonotonicMicros();
     if (!leased->empty()) idle_since = now;
-    if (options_.idle_timeout_us > 0 && now - idle_since >= options_.idle_timeout_us) return absl::OkStatus();
+    if (options_.idle_timeout_us > 0 &&
+        now - idle_since >= options_.idle_timeout_us)
+      return absl::OkStatus();
   }
   return absl::OkStatus();
 }
 
-absl::Status Agent::CheckSharedArtifacts(const Registration& registration) const {
+absl::Status Agent::CheckSharedArtifacts(
+    const Registration& registration) const {
   std::ifstream probe(registration.artifact_dir + kProbe);
   std::string uuid;
-  if (probe && std::getline(probe, uuid) && uuid == registration.database_uuid) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("this machine does not see the coordinator's artifact directory ", registration.artifact_dir,
-                   "; put the coordinator's --data on a filesystem that both share"));
+  if (probe && std::getline(probe, uuid) && uuid == registration.database_uuid)
+    return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "this machine does not see the coordinator's artifact directory ",
+      registration.artifact_dir,
+      "; put the coordinator's --data on a filesystem that both share"));
 }
 
 absl::Status Agent::RegisterUntilAccepted() {
   const SlotIdentity identity{slot_->uuid(), options_.slot_name};
   for (Backoff backoff; !stopping_;) {
-    absl::StatusOr<Registration> registered = link_->Register(identity, Held(), slot_->ReadPredecessor());
+    absl::StatusOr<Registration> registered =
+        link_->Register(identity, Held(), slot_->ReadPredecessor());
     if (registered.ok()) {
       RETURN_IF_ERROR(CheckSharedArtifacts(*registered));
       MutexLock lock(&mu_);
@@ -148,25 +163,33 @@ absl::Status Agent::RegisterUntilAccepted() {
       return absl::OkStatus();
     }
     if (!TryAgain(registered.status())) return registered.status();
-    spdlog::warn("cannot register: {}; trying again", std::string(registered.status().message()));
+    spdlog::warn("cannot register: {}; trying again",
+                 std::string(registered.status().message()));
     Pause(backoff.Next());
   }
   return absl::OkStatus();
 }
 
 absl::Status Agent::DeliverSpool() {
-  ASSIGN_OR_RETURN(const std::vector<Slot::Spooled> spooled, slot_->ReadSpool());
+  ASSIGN_OR_RETURN(const std::vector<Slot::Spooled> spooled,
+                   slot_->ReadSpool());
   for (const Slot::Spooled& entry : spooled) {
     for (Backoff backoff;;) {
-      const absl::StatusOr<Delivery> delivery = link_->Complete(worker(), entry.encoded);
+      const absl::StatusOr<Delivery> delivery =
+          link_->Complete(worker(), entry.encoded);
       if (delivery.ok() || absl::IsInvalidArgument(delivery.status())) {
-        if (!delivery.ok()) spdlog::error("the coordinator refuses {}: {}", entry.file, std::string(delivery.status().message()));
+        if (!delivery.ok())
+          spdlog::error("the coordinator refuses {}: {}", entry.file,
+                        std::string(delivery.status().message()));
         RETURN_IF_ERROR(slot_->Forget(entry.file));
         break;
       }
       if (!TryAgain(delivery.status())) return delivery.status();
-      spdlog::warn("cannot deliver a result: {}; it stays in the spool, trying again", std::string(delivery.status().message()));
-      if (!Pause(backoff.Next())) return absl::OkStatus();  // the slot's next process delivers it
+      spdlog::warn(
+          "cannot deliver a result: {}; it stays in the spool, trying again",
+          std::string(delivery.status().message()));
+      if (!Pause(backoff.Next()))
+        return absl::OkStatus();  // the slot's next process delivers it
     }
   }
   return absl::OkStatus();
@@ -180,19 +203,23 @@ StageContext Agent::ContextOf(const LeasedWork& work) {
   context.artifact_dir = registration_.artifact_dir;
   context.artifact_name = ToHex(work.key);
   if (!work.input_artifacts.empty()) {
-    context.checkpoint_dir = absl::StrCat(registration_.artifact_dir, "/", work.input_artifacts.front());
+    context.checkpoint_dir = absl::StrCat(registration_.artifact_dir, "/",
+                                          work.input_artifacts.front());
   }
-  context.partial_dir = absl::StrCat(registration_.partial_dir, "/", ToHex(work.key));
+  context.partial_dir =
+      absl::StrCat(registration_.partial_dir, "/", ToHex(work.key));
   context.attempt = work.lease.attempt;
   context.checkpoint_every_steps = registration_.checkpoint_every_steps;
   context.stop = &stop_stage_;
-  context.progress = [this](int64_t steps_run, int64_t done, int64_t total, bool checkpointed) {
+  context.progress = [this](int64_t steps_run, int64_t done, int64_t total,
+                            bool checkpointed) {
     OnProgress(steps_run, done, total, checkpointed);
   };
   return context;
 }
 
-void Agent::OnProgress(int64_t steps_run, int64_t done, int64_t total, bool checkpointed) {
+void Agent::OnProgress(int64_t steps_run, int64_t done, int64_t total,
+                       bool checkpointed) {
   LeaseProgress progress;
   {
     MutexLock lock(&mu_);
@@ -219,7 +246,9 @@ absl::StatusOr<StageResult> Agent::RunStage(const LeasedWork& work) {
   return work.run(ContextOf(work));
 }
 
-Completion Agent::Describe(const LeasedWork& work, const absl::StatusOr<StageResult>& result, int64_t duration_us) {
+Completion Agent::Describe(const LeasedWork& work,
+                           const absl::StatusOr<StageResult>& result,
+                           int64_t duration_us) {
   Completion completion;
   completion.lease = work.lease;
   completion.key = work.key;
@@ -243,7 +272,8 @@ Completion Agent::Describe(const LeasedWork& work, const absl::StatusOr<StageRes
 absl::Status Agent::RunOne(const LeasedWork& work) {
   const int64_t start = clock_->MonotonicMicros();
   const absl::StatusOr<StageResult> result = RunStage(work);
-  const Completion completion = Describe(work, result, clock_->MonotonicMicros() - start);
+  const Completion completion =
+      Describe(work, result, clock_->MonotonicMicros() - start);
   bool revoked = false;
   {
     MutexLock lock(&mu_);
@@ -271,16 +301,19 @@ void Agent::GiveBack(const LeaseRef& lease) {
     cause = stop_cause_;
     if (running_.has_value()) steps_run = running_->steps_run;
   }
-  const absl::Status released = link_->Release(worker(), lease, cause, steps_run);
+  const absl::Status released =
+      link_->Release(worker(), lease, cause, steps_run);
   if (!released.ok()) {
-    spdlog::warn("could not give the lease of job {} back: {}; it will run out", lease.job.value, std::string(released.message()));
+    spdlog::warn("could not give the lease of job {} back: {}; it will run out",
+                 lease.job.value, std::string(released.message()));
   }
 }
 
 absl::Status Agent::HandIn(const Completion& completion) {
   RETURN_IF_ERROR(slot_->Spool(completion.lease, link_->Encode(completion)));
   {
-    // From here on the spool speaks for this attempt: a crash now must not be charged to the job.
+    // From here on the spool speaks for this attempt: a crash now must not be
+    // charged to the job.
     MutexLock lock(&mu_);
     running_.reset();
     slot_->ClearRunning();
@@ -297,7 +330,8 @@ void Agent::SyncOnce() {
   draining_ |= reply->drain;
   for (const LeaseRef& lease : reply->revoked) {
     if (running_.has_value() && running_->lease == lease) {
-      spdlog::warn("the lease of job {} (attempt {}) was revoked", lease.job.value, lease.attempt);
+      spdlog::warn("the lease of job {} (attempt {}) was revoked",
+                   lease.job.value, lease.attempt);
       revoked_ = true;
       stop_stage_ = true;
     }
@@ -313,8 +347,11 @@ void Agent::Heartbeat(std::stop_token stop) {
     bool again = false;
     {
       MutexLock lock(&mu_);
-      // Checked under the lock that the wake-up takes, so that a stop is never slept through.
-      if (!stop.stop_requested()) lock.WaitFor(wake_, std::chrono::microseconds(registration_.heartbeat_us));
+      // Checked under the lock that the wake-up takes, so that a stop is never
+      // slept through.
+      if (!stop.stop_requested())
+        lock.WaitFor(wake_,
+                     std::chrono::microseconds(registration_.heartbeat_us));
       // A running job cannot wait for the main thread to register again.
       again = must_register_ && running_.has_value();
       if (again) must_register_ = false;
@@ -322,7 +359,9 @@ void Agent::Heartbeat(std::stop_token stop) {
     if (stop.stop_requested()) return;
     if (again) {
       const absl::Status status = RegisterUntilAccepted();
-      if (!status.ok()) spdlog::error("cannot register again: {}", std::string(status.message()));
+      if (!status.ok())
+        spdlog::error("cannot register again: {}",
+                      std::string(status.message()));
     }
     SyncOnce();
   }

@@ -1,7 +1,9 @@
-// One worker process's life: register its slot, deliver what an earlier process left in the spool, then lease, run, spool,
-// hand in, again and again; meanwhile a heartbeat thread renews the lease, however long a step takes.
+// One worker process's life: register its slot, deliver what an earlier process
+// left in the spool, then lease, run, spool, hand in, again and again;
+// meanwhile a heartbeat thread renews the lease, however long a step takes.
 //
-// It knows the coordinator as a WorkerLink and time as a Clock, and leaves what a job is to LeasedWork::run.
+// It knows the coordinator as a WorkerLink and time as a Clock, and leaves what
+// a job is to LeasedWork::run.
 #pragma once
 
 #include <atomic>
@@ -27,7 +29,8 @@ struct AgentOptions {
   std::string device = "cpu";
   int64_t poll_us = 20'000'000;
   int64_t idle_timeout_us = 0;  // exit after so long without work; 0 = never
-  // For tests of crashes: called at "after_spool", "after_lease", ... ; empty = none.
+  // For tests of crashes: called at "after_spool", "after_lease", ... ; empty =
+  // none.
   std::function<void(const std::string& point)> fault;
 };
 
@@ -37,11 +40,13 @@ class Agent {
   Agent(const AgentOptions& options, WorkerLink* link, Slot* slot, Clock* clock)
       : options_(options), link_(link), slot_(slot), clock_(clock) {}
 
-  // Until Stop, drain or idle timeout (OK), or an error nobody can repair by waiting: refused by the coordinator,
-  // artifact directory not shared, disk full.
+  // Until Stop, drain or idle timeout (OK), or an error nobody can repair by
+  // waiting: refused by the coordinator, artifact directory not shared, disk
+  // full.
   absl::Status Run();
 
-  // From a signal's thread: the stage saves what it can, the lease is given back, Run returns. Thread-safe.
+  // From a signal's thread: the stage saves what it can, the lease is given
+  // back, Run returns. Thread-safe.
   void Stop(Cause cause);
 
  private:
@@ -51,11 +56,14 @@ class Agent {
   absl::Status DeliverSpool();
   absl::Status RunOne(const LeasedWork& work);
   absl::StatusOr<StageResult> RunStage(const LeasedWork& work);
-  Completion Describe(const LeasedWork& work, const absl::StatusOr<StageResult>& result, int64_t duration_us);
+  Completion Describe(const LeasedWork& work,
+                      const absl::StatusOr<StageResult>& result,
+                      int64_t duration_us);
   absl::Status HandIn(const Completion& completion);
   void GiveBack(const LeaseRef& lease);
   StageContext ContextOf(const LeasedWork& work);
-  void OnProgress(int64_t steps_run, int64_t done, int64_t total, bool checkpointed);
+  void OnProgress(int64_t steps_run, int64_t done, int64_t total,
+                  bool checkpointed);
   void Heartbeat(std::stop_token stop);
   void SyncOnce();
   // Waits; false when stopping.
@@ -71,7 +79,8 @@ class Agent {
   Slot* const slot_;
   Clock* const clock_;
 
-  std::atomic<bool> stop_stage_ = false;  // read by the stage: stopping, or its lease was revoked
+  std::atomic<bool> stop_stage_ =
+      false;  // read by the stage: stopping, or its lease was revoked
   std::atomic<bool> stopping_ = false;
 
   Mutex mu_;

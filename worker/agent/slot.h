@@ -1,8 +1,10 @@
-// The slot directory: what survives a worker process. One process holds it at a time (flock).
+// The slot directory: what survives a worker process. One process holds it at a
+// time (flock).
 //   slot.uuid     identity            lock      flock of the running process
-//   running       the lease being run and its step count, rewritten in place at every step
-//   exit          how the last process ended, written by the node agent
-//   spool/*.result  finished results not acknowledged yet, each with its checksum
+//   running       the lease being run and its step count, rewritten in place at
+//   every step exit          how the last process ended, written by the node
+//   agent spool/*.result  finished results not acknowledged yet, each with its
+//   checksum
 #pragma once
 
 #include <cstdint>
@@ -18,8 +20,10 @@ namespace iclsweep {
 
 class Slot {
  public:
-  // Makes the directory if need be and takes its lock. FailedPrecondition: another process holds it.
-  static absl::StatusOr<std::unique_ptr<Slot>> Open(const std::string& directory);
+  // Makes the directory if need be and takes its lock. FailedPrecondition:
+  // another process holds it.
+  static absl::StatusOr<std::unique_ptr<Slot>> Open(
+      const std::string& directory);
   ~Slot();
   Slot(const Slot&) = delete;
   Slot& operator=(const Slot&) = delete;
@@ -27,11 +31,13 @@ class Slot {
   const std::string& uuid() const { return uuid_; }
   const std::string& directory() const { return directory_; }
 
-  // How the previous process of this slot ended; forgotten by ForgetPredecessor.
+  // How the previous process of this slot ended; forgotten by
+  // ForgetPredecessor.
   Predecessor ReadPredecessor() const;
   void ForgetPredecessor();
 
-  // Running mark; not synced to disk: it must survive the process, not the machine. Thread-safe against itself only.
+  // Running mark; not synced to disk: it must survive the process, not the
+  // machine. Thread-safe against itself only.
   void MarkRunning(const LeaseProgress& progress);
   void ClearRunning();
 
@@ -41,7 +47,8 @@ class Slot {
     std::string file;
     std::string encoded;
   };
-  // Whole entries, oldest first; a torn one is set aside as *.damaged and reported.
+  // Whole entries, oldest first; a torn one is set aside as *.damaged and
+  // reported.
   absl::StatusOr<std::vector<Spooled>> ReadSpool();
   absl::Status Forget(const std::string& file);
   // The leases whose results lie in the spool. Thread-safe.
@@ -56,7 +63,7 @@ class Slot {
 };
 
 // The node agent's note on how a child ended, for its successor.
-void WriteExit(const std::string& slot_directory, const std::string& cause, const std::string& description,
-               const std::string& log_tail);
+void WriteExit(const std::string& slot_directory, const std::string& cause,
+               const std::string& description, const std::string& log_tail);
 
 }  // namespace iclsweep

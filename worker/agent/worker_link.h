@@ -1,5 +1,6 @@
-// What the agent needs from the coordinator, as an interface: link/ implements it over gRPC, tests with a fake.
-// Calls block until answered or the deadline. Unavailable and DeadlineExceeded mean: try again; NotFound: register again.
+// What the agent needs from the coordinator, as an interface: link/ implements
+// it over gRPC, tests with a fake. Calls block until answered or the deadline.
+// Unavailable and DeadlineExceeded mean: try again; NotFound: register again.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +43,8 @@ struct LeasedWork {
   LeaseRef lease;
   JobKey key;
   Stage stage = Stage::kTrain;
-  std::vector<std::string> input_artifacts;  // relative paths, one per dependency that has one
+  std::vector<std::string>
+      input_artifacts;  // relative paths, one per dependency that has one
   std::function<absl::StatusOr<StageResult>(const StageContext&)> run;
 };
 
@@ -57,14 +59,20 @@ enum class Delivery { kCommitted, kAlreadyCommitted, kStale };
 class WorkerLink {
  public:
   virtual ~WorkerLink() = default;
-  virtual absl::StatusOr<Registration> Register(const SlotIdentity& slot, const std::vector<LeaseProgress>& held,
-                                                const Predecessor& predecessor) = 0;
-  // Waits up to wait_us for work. Empty: nothing to do. InvalidArgument: the coordinator sent what this worker refuses.
-  virtual absl::StatusOr<std::vector<LeasedWork>> Lease(WorkerId worker, const std::string& request, int64_t wait_us) = 0;
-  virtual absl::StatusOr<SyncReply> Sync(WorkerId worker, const std::vector<LeaseProgress>& held) = 0;
+  virtual absl::StatusOr<Registration> Register(
+      const SlotIdentity& slot, const std::vector<LeaseProgress>& held,
+      const Predecessor& predecessor) = 0;
+  // Waits up to wait_us for work. Empty: nothing to do. InvalidArgument: the
+  // coordinator sent what this worker refuses.
+  virtual absl::StatusOr<std::vector<LeasedWork>> Lease(
+      WorkerId worker, const std::string& request, int64_t wait_us) = 0;
+  virtual absl::StatusOr<SyncReply> Sync(
+      WorkerId worker, const std::vector<LeaseProgress>& held) = 0;
   // `encoded`: what Encode made.
-  virtual absl::StatusOr<Delivery> Complete(WorkerId worker, const std::string& encoded) = 0;
-  virtual absl::Status Release(WorkerId worker, const LeaseRef& lease, Cause cause, uint64_t steps_run) = 0;
+  virtual absl::StatusOr<Delivery> Complete(WorkerId worker,
+                                            const std::string& encoded) = 0;
+  virtual absl::Status Release(WorkerId worker, const LeaseRef& lease,
+                               Cause cause, uint64_t steps_run) = 0;
   // A completion as bytes for the spool.
   virtual std::string Encode(const Completion& completion) = 0;
   // Makes blocking calls return Cancelled, for ever. Thread-safe.

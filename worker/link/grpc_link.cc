@@ -21,13 +21,15 @@ constexpr auto kCallDeadline = std::chrono::seconds(20);
 
 class GrpcLink final : public WorkerLink {
  public:
-  GrpcLink(const std::string& coordinator, Provenance provenance, StageRunner runner)
+  GrpcLink(const std::string& coordinator, Provenance provenance,
+           StageRunner runner)
       : stub_(v1::WorkerService::NewStub(ConnectTo(coordinator))),
         provenance_(std::move(provenance)),
         runner_(std::move(runner)) {}
 
-  absl::StatusOr<Registration> Register(const SlotIdentity& slot, const std::vector<LeaseProgress>& held,
-                                        const Predecessor& predecessor) override {
+  absl::StatusOr<Registration> Register(
+      const SlotIdentity& slot, const std::vector<LeaseProgress>& held,
+      const Predecessor& predecessor) override {
     v1::RegisterRequest request;
     request.set_slot_uuid(slot.uuid);
     request.set_slot_name(slot.name);
@@ -39,7 +41,8 @@ class GrpcLink final : public WorkerLink {
       numerics->set_version(NumericsVersion(stage));
     }
     *request.mutable_provenance() = ToWire(provenance_);
-    for (const LeaseProgress& progress : held) *request.add_held() = ToWire(progress);
+    for (const LeaseProgress& progress : held)
+      *request.add_held() = ToWire(progress);
     if (predecessor.progress.lease.job) {
       v1::PredecessorExit* exit = request.mutable_predecessor();
       exit->set_job_id(predecessor.progress.lease.job.value);
@@ -51,19 +54,24 @@ class GrpcLink final : public WorkerLink {
       exit->set_log_tail(predecessor.log_tail);
     }
     v1::RegisterResponse response;
-    RETURN_IF_ERROR(Invoke(&v1::WorkerService::Stub::Register, request, &response, kCallDeadline));
+    RETURN_IF_ERROR(Invoke(&v1::WorkerService::Stub::Register, request,
+                           &response, kCallDeadline));
     Registration registration;
     registration.worker = WorkerId{response.worker_id()};
     registration.database_uuid = response.database_uuid();
     registration.artifact_dir = response.artifact_dir();
     registration.partial_dir = response.partial_dir();
     registration.heartbeat_us = int64_t{response.heartbeat_ms()} * 1000;
-    registration.checkpoint_every_steps = static_cast<int64_t>(response.checkpoint_every_steps());
-    for (const v1::HeldLease& revoked : response.revoked()) registration.revoked.push_back(FromWire(revoked).lease);
+    registration.checkpoint_every_steps =
+        static_cast<int64_t>(response.checkpoint_every_steps());
+    for (const v1::HeldLease& revoked : response.revoked())
+      registration.revoked.push_back(FromWire(revoked).lease);
     return registration;
   }
 
-  absl::StatusOr<std::vector<LeasedWork>> Lease(WorkerId worker, const std::string& request_id, int64_t wait_us) override {
+  absl::StatusOr<std::vector<LeasedWork>> Lease(WorkerId worker,
+                                                const std::string& request_id,
+                                                int64_t wait_us) override {
     v1::LeaseRequest request;
     request.set_worker_id(worker.value);
     request.set_request_id(request_id);
@@ -71,34 +79,44 @@ class GrpcLink final : public WorkerLink {
     request.set_wait_ms(static_cast<uint32_t>(wait_us / 1000));
     v1::LeaseResponse response;
     RETURN_IF_ERROR(Invoke(&v1::WorkerService::Stub::Lease, request, &response,
-                           std::chrono::duration_cast<std::chrono::seconds>(std::chrono::microseconds(wait_us)) + kCallDeadline));
+                           std::chrono::duration_cast<std::chrono::seconds>(
+                               std::chrono::microseconds(wait_us)) +
+                               kCallDeadline));
     std::vector<LeasedWork> leased;
-    for (const v1::LeasedJob& job : response.jobs()) leased.push_back(WorkOf(job));
+    for (const v1::LeasedJob& job : response.jobs())
+      leased.push_back(WorkOf(job));
     return leased;
   }
 
-  absl::StatusOr<SyncReply> Sync(WorkerId worker, const std::vector<LeaseProgress>& held) override {
+  absl::StatusOr<SyncReply> Sync(
+      WorkerId worker, const std::vector<LeaseProgress>& held) override {
     v1::SyncRequest request;
     request.set_worker_id(worker.value);
-    for (const LeaseProgress& progress : held) *request.add_held() = ToWire(progress);
+    for (const LeaseProgress& progress : held)
+      *request.add_held() = ToWire(progress);
     v1::SyncResponse response;
-    RETURN_IF_ERROR(Invoke(&v1::WorkerService::Stub::Sync, request, &response, kCallDeadline));
+    RETURN_IF_ERROR(Invoke(&v1::WorkerService::Stub::Sync, request, &response,
+                           kCallDeadline));
     SyncReply reply;
     reply.register_again = response.register_again();
     reply.drain = response.drain();
-    for (const v1::HeldLease& revoked : response.revoked()) reply.revoked.push_back(FromWire(revoked).lease);
+    for (const v1::HeldLease& revoked : response.revoked())
+      reply.revoked.push_back(FromWire(revoked).lease);
     return reply;
   }
 
-  absl::StatusOr<Delivery> Complete(WorkerId worker, const std::string& encoded) override {
+  absl::StatusOr<Delivery> Complete(WorkerId worker,
+                                    const std::string& encoded) override {
     v1::CompleteRequest request;
     request.set_worker_id(worker.value);
     if (!request.add_completions()->ParseFromString(encoded)) {
       return absl::InvalidArgumentError("a spooled result cannot be read");
     }
     v1::CompleteResponse response;
-    RETURN_IF_ERROR(Invoke(&v1::WorkerService::Stub::Complete, request, &response, kCallDeadline));
-    if (response.verdicts_size() != 1) return absl::InternalError("complete: no verdict");
+    RETURN_IF_ERROR(Invoke(&v1::WorkerService::Stub::Complete, request,
+                           &response, kCallDeadline));
+    if (response.verdicts_size() != 1)
+      return absl::InternalError("complete: no verdict");
     switch (response.verdicts(0)) {
       case v1::COMPLETION_VERDICT_COMMITTED:
         return Delivery::kCommitted;
@@ -109,7 +127,8 @@ class GrpcLink final : public WorkerLink {
     }
   }
 
-  absl::Status Release(WorkerId worker, const LeaseRef& lease, Cause cause, uint64_t steps_run) override {
+  absl::Status Release(WorkerId worker, const LeaseRef& lease, Cause cause,
+                       uint64_t steps_run) override {
     v1::ReleaseRequest request;
     request.set_worker_id(worker.value);
     v1::ReleasedLease* released = request.add_leases();
@@ -118,10 +137,13 @@ class GrpcLink final : public WorkerLink {
     released->set_cause(std::string(CauseName(cause)));
     released->set_steps_run(steps_run);
     v1::ReleaseResponse response;
-    return Invoke(&v1::WorkerService::Stub::Release, request, &response, std::chrono::seconds(3));
+    return Invoke(&v1::WorkerService::Stub::Release, request, &response,
+                  std::chrono::seconds(3));
   }
 
-  std::string Encode(const Completion& completion) override { return ToWire(completion).SerializeAsString(); }
+  std::string Encode(const Completion& completion) override {
+    return ToWire(completion).SerializeAsString();
+  }
 
   void Cancel() override {
     MutexLock lock(&mu_);
@@ -130,8 +152,10 @@ class GrpcLink final : public WorkerLink {
   }
 
  private:
-  template <typename Method, typename Request, typename Response, typename Duration>
-  absl::Status Invoke(Method method, const Request& request, Response* response, Duration deadline) {
+  template <typename Method, typename Request, typename Response,
+            typename Duration>
+  absl::Status Invoke(Method method, const Request& request, Response* response,
+                      Duration deadline) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + deadline);
     {
@@ -139,22 +163,26 @@ class GrpcLink final : public WorkerLink {
       if (cancelled_) return absl::CancelledError("stopping");
       in_flight_.insert(&context);
     }
-    const grpc::Status status = (stub_.get()->*method)(&context, request, response);
+    const grpc::Status status =
+        (stub_.get()->*method)(&context, request, response);
     MutexLock lock(&mu_);
     in_flight_.erase(&context);
     return FromGrpcStatus(status);
   }
 
-  // Recomputes the job's key, so that a worker never computes something else than what the key says.
+  // Recomputes the job's key, so that a worker never computes something else
+  // than what the key says.
   LeasedWork WorkOf(const v1::LeasedJob& job) {
     LeasedWork work;
     work.lease = {JobId{job.job_id()}, job.attempt()};
     work.stage = StageFromName(job.stage()).value_or(Stage::kNoop);
     work.key = JobKeyFromBytes(job.job_key()).value_or(JobKey{});
     for (const v1::Dependency& dependency : job.dependencies()) {
-      if (!dependency.artifact_path().empty()) work.input_artifacts.push_back(dependency.artifact_path());
+      if (!dependency.artifact_path().empty())
+        work.input_artifacts.push_back(dependency.artifact_path());
     }
-    work.run = [this, job](const StageContext& context) -> absl::StatusOr<StageResult> {
+    work.run = [this, job](
+                   const StageContext& context) -> absl::StatusOr<StageResult> {
       RETURN_IF_ERROR(CheckKey(job));
       return runner_(job, context);
     };
@@ -166,13 +194,18 @@ class GrpcLink final : public WorkerLink {
     std::vector<JobKey> parents;
     for (const v1::Dependency& dependency : job.dependencies()) {
       const auto key = JobKeyFromBytes(dependency.job_key());
-      if (!key.has_value()) return absl::InvalidArgumentError(absl::StrCat("job ", job.job_id(), ": a dependency has no key"));
+      if (!key.has_value())
+        return absl::InvalidArgumentError(
+            absl::StrCat("job ", job.job_id(), ": a dependency has no key"));
       parents.push_back(*key);
     }
-    ASSIGN_OR_RETURN(const JobKey key, ComputeJobKey(*StageFromName(job.stage()), *inputs, parents));
+    ASSIGN_OR_RETURN(
+        const JobKey key,
+        ComputeJobKey(*StageFromName(job.stage()), *inputs, parents));
     if (JobKeyFromBytes(job.job_key()) != key) {
-      return absl::InvalidArgumentError(absl::StrCat("job ", job.job_id(), ": its key is not the hash of its inputs (", ToHex(key),
-                                                     "): coordinator and worker differ"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "job ", job.job_id(), ": its key is not the hash of its inputs (",
+          ToHex(key), "): coordinator and worker differ"));
     }
     return absl::OkStatus();
   }
@@ -187,8 +220,11 @@ class GrpcLink final : public WorkerLink {
 
 }  // namespace
 
-std::unique_ptr<WorkerLink> MakeGrpcLink(const std::string& coordinator, Provenance provenance, StageRunner runner) {
-  return std::make_unique<GrpcLink>(coordinator, std::move(provenance), std::move(runner));
+std::unique_ptr<WorkerLink> MakeGrpcLink(const std::string& coordinator,
+                                         Provenance provenance,
+                                         StageRunner runner) {
+  return std::make_unique<GrpcLink>(coordinator, std::move(provenance),
+                                    std::move(runner));
 }
 
 }  // namespace iclsweep

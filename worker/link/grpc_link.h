@@ -1,4 +1,5 @@
-// The worker's side of WorkerService: WorkerLink over gRPC. Deadlines on every call; retries are the agent's business.
+// The worker's side of WorkerService: WorkerLink over gRPC. Deadlines on every
+// call; retries are the agent's business.
 #pragma once
 
 #include <functional>
@@ -13,9 +14,12 @@
 namespace iclsweep {
 
 // Runs a leased job's stage on its typed inputs.
-using StageRunner = std::function<absl::StatusOr<StageResult>(const v1::LeasedJob& job, const StageContext& context)>;
+using StageRunner = std::function<absl::StatusOr<StageResult>(
+    const v1::LeasedJob& job, const StageContext& context)>;
 
 // `runner` is called from the agent's thread.
-std::unique_ptr<WorkerLink> MakeGrpcLink(const std::string& coordinator, Provenance provenance, StageRunner runner);
+std::unique_ptr<WorkerLink> MakeGrpcLink(const std::string& coordinator,
+                                         Provenance provenance,
+                                         StageRunner runner);
 
 }  // namespace iclsweep

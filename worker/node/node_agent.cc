@@ -43,13 +43,17 @@ std::string TailOf(const std::string& file) {
   return tail;
 }
 
-// The environment of a child: one thread pool size, one instruction set, one device.
+// The environment of a child: one thread pool size, one instruction set, one
+// device.
 std::vector<std::string> ChildEnvironment(const SlotPlan& slot, int threads) {
   const std::string capability = CpuCapability();
   std::map<std::string, std::string> set = {
-      {"OMP_NUM_THREADS", absl::StrCat(threads)},     {"MKL_NUM_THREADS", absl::StrCat(threads)},
-      {"OPENBLAS_NUM_THREADS", absl::StrCat(threads)}, {"CUDA_VISIBLE_DEVICES", slot.visible_gpus},
-      {"ATEN_CPU_CAPABILITY", capability},             {"ICLSWEEP_PARENT_PID", absl::StrCat(::getpid())},
+      {"OMP_NUM_THREADS", absl::StrCat(threads)},
+      {"MKL_NUM_THREADS", absl::StrCat(threads)},
+      {"OPENBLAS_NUM_THREADS", absl::StrCat(threads)},
+      {"CUDA_VISIBLE_DEVICES", slot.visible_gpus},
+      {"ATEN_CPU_CAPABILITY", capability},
+      {"ICLSWEEP_PARENT_PID", absl::StrCat(::getpid())},
       {"CUBLAS_WORKSPACE_CONFIG", ":4096:8"}};
   if (threads > 1) set["OMP_WAIT_POLICY"] = "PASSIVE";
   if (std::getenv("MKL_CBWR") == nullptr && capability != "default") {
@@ -60,7 +64,8 @@ std::vector<std::string> ChildEnvironment(const SlotPlan& slot, int threads) {
     const std::string name(*entry, std::strcspn(*entry, "="));
     if (!set.contains(name)) environment.emplace_back(*entry);
   }
-  for (const auto& [name, value] : set) environment.push_back(absl::StrCat(name, "=", value));
+  for (const auto& [name, value] : set)
+    environment.push_back(absl::StrCat(name, "=", value));
   return environment;
 }
 
@@ -73,7 +78,8 @@ std::vector<char*> Pointers(std::vector<std::string>* strings) {
 
 std::string Describe(int wait_status) {
   if (WIFSIGNALED(wait_status)) {
-    return absl::StrCat("killed by signal ", WTERMSIG(wait_status), " (", ::strsignal(WTERMSIG(wait_status)), ")");
+    return absl::StrCat("killed by signal ", WTERMSIG(wait_status), " (",
+                        ::strsignal(WTERMSIG(wait_status)), ")");
   }
   return absl::StrCat("exit status ", WEXITSTATUS(wait_status));
 }
@@ -92,21 +98,34 @@ NodeAgent::NodeAgent(NodeOptions options) : options_(std::move(options)) {
 absl::Status NodeAgent::Start(Child* child) {
   std::error_code error;
   std::filesystem::create_directories(child->directory, error);
-  if (error) return absl::UnavailableError(absl::StrCat("cannot make ", child->directory, ": ", error.message()));
-  std::vector<std::string> arguments = {options_.program,        "--slot-dir",  child->directory,     "--slot-name",
-                                        child->slot.name,        "--device",    child->slot.device,   "--coordinator",
-                                        options_.coordinator,    "--threads-per-slot", absl::StrCat(options_.threads_per_slot)};
+  if (error)
+    return absl::UnavailableError(
+        absl::StrCat("cannot make ", child->directory, ": ", error.message()));
+  std::vector<std::string> arguments = {
+      options_.program,
+      "--slot-dir",
+      child->directory,
+      "--slot-name",
+      child->slot.name,
+      "--device",
+      child->slot.device,
+      "--coordinator",
+      options_.coordinator,
+      "--threads-per-slot",
+      absl::StrCat(options_.threads_per_slot)};
   if (!options_.idle_timeout.empty()) {
     arguments.emplace_back("--idle-timeout");
     arguments.push_back(options_.idle_timeout);
   }
-  std::vector<std::string> environment = ChildEnvironment(child->slot, options_.threads_per_slot);
+  std::vector<std::string> environment =
+      ChildEnvironment(child->slot, options_.threads_per_slot);
 
   const std::string log = absl::StrCat(child->directory, "/worker.log");
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&files, 1, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
+  posix_spawn_file_actions_addopen(&files, 1, log.c_str(),
+                                   O_WRONLY | O_CREAT | O_APPEND, 0644);
   posix_spawn_file_actions_adddup2(&files, 1, 2);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
@@ -114,14 +133,17 @@ absl::Status NodeAgent::Start(Child* child) {
   sigemptyset(&none);
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-  const int code = ::posix_spawn(&child->pid, options_.program.c_str(), &files, &attributes, Pointers(&arguments).data(),
-                                 Pointers(&environment).data());
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+  const int code =
+      ::posix_spawn(&child->pid, options_.program.c_str(), &files, &attributes,
+                    Pointers(&arguments).data(), Pointers(&environment).data());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   if (code != 0) {
     child->pid = 0;
-    return absl::UnavailableError(absl::StrCat("cannot start ", options_.program, ": ", std::strerror(code)));
+    return absl::UnavailableError(absl::StrCat(
+        "cannot start ", options_.program, ": ", std::strerror(code)));
   }
   child->started_us = Now();
   return absl::OkStatus();
@@ -129,28 +151,37 @@ absl::Status NodeAgent::Start(Child* child) {
 
 void NodeAgent::OnExit(Child* child, int wait_status) {
   child->pid = 0;
-  const bool own_decision = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) <= 4 && WEXITSTATUS(wait_status) != 1;
+  const bool own_decision = WIFEXITED(wait_status) &&
+                            WEXITSTATUS(wait_status) <= 4 &&
+                            WEXITSTATUS(wait_status) != 1;
   if (own_decision || stop_signals_ > 0) {
     child->finished = true;
     child->exit_code = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 1;
     if (child->exit_code != 0) {
-      spdlog::error("slot {} ended ({}): {}", child->slot.name, Describe(wait_status),
+      spdlog::error("slot {} ended ({}): {}", child->slot.name,
+                    Describe(wait_status),
                     TailOf(absl::StrCat(child->directory, "/worker.log")));
     }
     return;
   }
-  WriteExit(child->directory, std::string(CauseName(Cause::kCrashed)), Describe(wait_status),
+  WriteExit(child->directory, std::string(CauseName(Cause::kCrashed)),
+            Describe(wait_status),
             TailOf(absl::StrCat(child->directory, "/worker.log")));
   const bool stable = Now() - child->started_us > kStableUs;
-  child->pause_us = stable || child->pause_us == 0 ? kFirstPauseUs : std::min(child->pause_us * 2, kLongestPauseUs);
+  child->pause_us = stable || child->pause_us == 0
+                        ? kFirstPauseUs
+                        : std::min(child->pause_us * 2, kLongestPauseUs);
   child->start_at_us = Now() + child->pause_us;
-  spdlog::warn("slot {}: {}; starting it again in {} ms", child->slot.name, Describe(wait_status), child->pause_us / 1000);
+  spdlog::warn("slot {}: {}; starting it again in {} ms", child->slot.name,
+               Describe(wait_status), child->pause_us / 1000);
 }
 
 void NodeAgent::Reap() {
   for (Child& child : children_) {
     int wait_status = 0;
-    if (child.pid != 0 && ::waitpid(child.pid, &wait_status, WNOHANG) == child.pid) OnExit(&child, wait_status);
+    if (child.pid != 0 &&
+        ::waitpid(child.pid, &wait_status, WNOHANG) == child.pid)
+      OnExit(&child, wait_status);
   }
 }
 
@@ -161,13 +192,15 @@ void NodeAgent::SignalAll(int signal) {
 }
 
 bool NodeAgent::AllFinished() const {
-  return std::all_of(children_.begin(), children_.end(), [](const Child& child) { return child.finished; });
+  return std::all_of(children_.begin(), children_.end(),
+                     [](const Child& child) { return child.finished; });
 }
 
 int64_t NodeAgent::NextStart() const {
   int64_t next = std::numeric_limits<int64_t>::max();
   for (const Child& child : children_) {
-    if (!child.finished && child.pid == 0) next = std::min(next, child.start_at_us);
+    if (!child.finished && child.pid == 0)
+      next = std::min(next, child.start_at_us);
   }
   return next;
 }
@@ -175,18 +208,21 @@ int64_t NodeAgent::NextStart() const {
 int NodeAgent::Run() {
   sigset_t signals;
   sigemptyset(&signals);
-  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGCHLD}) sigaddset(&signals, signal);
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGCHLD})
+    sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   while (!AllFinished()) {
     for (Child& child : children_) {
-      if (child.finished || child.pid != 0 || child.start_at_us > Now()) continue;
+      if (child.finished || child.pid != 0 || child.start_at_us > Now())
+        continue;
       if (stop_signals_ > 0) {
         child.finished = true;
         continue;
       }
       const absl::Status started = Start(&child);
       if (!started.ok()) {
-        spdlog::error("slot {}: {}", child.slot.name, std::string(started.message()));
+        spdlog::error("slot {}: {}", child.slot.name,
+                      std::string(started.message()));
         child.finished = true;
         child.exit_code = 3;
       }

@@ -1,6 +1,7 @@
-// The parent process of a machine's workers: starts one child per slot with exactly that slot's device visible, starts it
-// again (with a pause) when it dies, notes how it died for its successor, and passes signals on. It makes no RPC and
-// touches no tensor, so nothing a job does can take it down.
+// The parent process of a machine's workers: starts one child per slot with
+// exactly that slot's device visible, starts it again (with a pause) when it
+// dies, notes how it died for its successor, and passes signals on. It makes no
+// RPC and touches no tensor, so nothing a job does can take it down.
 #pragma once
 
 #include <sys/types.h>
@@ -15,9 +16,9 @@
 namespace iclsweep {
 
 struct NodeOptions {
-  std::string program;       // absolute path of the worker binary
+  std::string program;  // absolute path of the worker binary
   std::string coordinator;
-  std::string work_dir;      // slot directories live in it
+  std::string work_dir;  // slot directories live in it
   int threads_per_slot = 1;
   std::string idle_timeout;  // passed on
   std::vector<SlotPlan> slots;
@@ -27,19 +28,20 @@ class NodeAgent {
  public:
   explicit NodeAgent(NodeOptions options);
 
-  // Until every child is gone for good or a stop signal was served. Returns the process's exit code.
-  // REQUIRES: called on the main thread; blocks SIGTERM, SIGINT, SIGUSR1 and SIGCHLD for this process.
+  // Until every child is gone for good or a stop signal was served. Returns the
+  // process's exit code. REQUIRES: called on the main thread; blocks SIGTERM,
+  // SIGINT, SIGUSR1 and SIGCHLD for this process.
   int Run();
 
  private:
   struct Child {
     SlotPlan slot;
     std::string directory;
-    pid_t pid = 0;             // 0 = not running
+    pid_t pid = 0;  // 0 = not running
     int64_t started_us = 0;
-    int64_t start_at_us = 0;   // when to start it (again)
+    int64_t start_at_us = 0;  // when to start it (again)
     int64_t pause_us = 0;
-    bool finished = false;     // not to be started again
+    bool finished = false;  // not to be started again
     int exit_code = 0;
   };
 

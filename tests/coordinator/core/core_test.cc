@@ -18,15 +18,19 @@ constexpr uint32_t kEveryStage = 0xff;
 // A core with events made short.
 class CoreTest : public ::testing::Test {
  protected:
-  Effects Add(std::vector<NewJob> jobs) { return core_.Apply(JobsAdded{std::move(jobs)}, now_); }
-  static NewJob Job(int64_t id, std::vector<JobId> depends_on = {}, Stage stage = Stage::kTheory) {
+  Effects Add(std::vector<NewJob> jobs) {
+    return core_.Apply(JobsAdded{std::move(jobs)}, now_);
+  }
+  static NewJob Job(int64_t id, std::vector<JobId> depends_on = {},
+                    Stage stage = Stage::kTheory) {
     NewJob job;
     job.id = JobId{id};
     job.stage = stage;
     job.depends_on = std::move(depends_on);
     return job;
   }
-  Effects Register(int64_t worker, const std::string& slot, uint32_t stages = kEveryStage) {
+  Effects Register(int64_t worker, const std::string& slot,
+                   uint32_t stages = kEveryStage) {
     WorkerRegistered event;
     event.worker = WorkerId{worker};
     event.slot = slot;
@@ -35,10 +39,12 @@ class CoreTest : public ::testing::Test {
   }
   // Asks for work without waiting; the attempt granted, or attempt 0.
   LeaseRef Lease(int64_t worker) {
-    const Effects effects =
-        core_.Apply(LeaseRequested{WorkerId{worker}, std::to_string(++requests_), 1, now_}, now_);
+    const Effects effects = core_.Apply(
+        LeaseRequested{WorkerId{worker}, std::to_string(++requests_), 1, now_},
+        now_);
     for (const LeaseAnswered& answer : effects.answers) {
-      if (answer.worker == WorkerId{worker} && !answer.leases.empty()) return answer.leases.front();
+      if (answer.worker == WorkerId{worker} && !answer.leases.empty())
+        return answer.leases.front();
     }
     return LeaseRef{};
   }
@@ -65,7 +71,9 @@ class CoreTest : public ::testing::Test {
     now_ += micros;
     return core_.Apply(Tick{}, now_);
   }
-  void TearDown() override { EXPECT_EQ(core_.CheckInvariants(), absl::OkStatus()); }
+  void TearDown() override {
+    EXPECT_EQ(core_.CheckInvariants(), absl::OkStatus());
+  }
 
   Core core_{CoreOptions{kLease}};
   int64_t now_ = 1'000'000;
@@ -85,7 +93,8 @@ TEST_F(CoreTest, JobWaitsForWhatItDependsOn) {
 
 TEST_F(CoreTest, ParkedPollIsAnsweredWhenAJobBecomesReady) {
   Register(1, "a");
-  const Effects parked = core_.Apply(LeaseRequested{WorkerId{1}, "r", 1, now_ + 1000}, now_);
+  const Effects parked =
+      core_.Apply(LeaseRequested{WorkerId{1}, "r", 1, now_ + 1000}, now_);
   EXPECT_THAT(parked.answers, IsEmpty());
   const Effects added = Add({Job(1)});
   ASSERT_THAT(added.answers, SizeIs(1));
@@ -116,7 +125,8 @@ TEST_F(CoreTest, RepeatedRequestGetsTheSameJobs) {
 
 TEST_F(CoreTest, UnknownWorkerIsToldToRegister) {
   Add({Job(1)});
-  const Effects effects = core_.Apply(LeaseRequested{WorkerId{9}, "r", 1, now_ + 1000}, now_);
+  const Effects effects =
+      core_.Apply(LeaseRequested{WorkerId{9}, "r", 1, now_ + 1000}, now_);
   ASSERT_THAT(effects.answers, SizeIs(1));
   EXPECT_TRUE(effects.answers[0].unknown_worker);
   EXPECT_TRUE(core_.Apply(Synced{WorkerId{9}, {}}, now_).unknown_worker);
@@ -187,8 +197,8 @@ TEST_F(CoreTest, CompletionAndExpiryInTheSameInstantKeepTheResultInBothOrders) {
   Sync(1, first);
   Sync(2, second);
   now_ += kLease;
-  Done(1, first);                 // completion, then expiry
-  core_.Apply(Tick{}, now_);      // expiry, then completion
+  Done(1, first);             // completion, then expiry
+  core_.Apply(Tick{}, now_);  // expiry, then completion
   Done(2, second);
   EXPECT_EQ(core_.StateOf(JobId{1}), JobState::kDone);
   EXPECT_EQ(core_.StateOf(JobId{2}), JobState::kDone);
@@ -218,7 +228,8 @@ TEST_F(CoreTest, DrainingTenWorkersInTurnChargesNothing) {
   Add({Job(1)});
   for (int64_t worker = 1; worker <= 10; ++worker) {
     Register(worker, std::to_string(worker));
-    core_.Apply(Released{WorkerId{worker}, Lease(worker), Cause::kDrained, 5}, now_);
+    core_.Apply(Released{WorkerId{worker}, Lease(worker), Cause::kDrained, 5},
+                now_);
   }
   EXPECT_EQ(core_.StateOf(JobId{1}), JobState::kReady);
 }
@@ -297,7 +308,9 @@ TEST_F(CoreTest, WorkerOfAnotherVersionIsNeverGivenThatStage) {
   Register(1, "a", StageBit(Stage::kTheory));
   EXPECT_EQ(Lease(1).job, JobId{2});
   EXPECT_EQ(Lease(1).job, JobId{});
-  EXPECT_THAT(core_.Explain(JobId{1}), ::testing::HasSubstr("no connected worker runs this version of stage train"));
+  EXPECT_THAT(core_.Explain(JobId{1}),
+              ::testing::HasSubstr(
+                  "no connected worker runs this version of stage train"));
 }
 
 TEST_F(CoreTest, RestoredLeaseHasAWholeLeaseOfGraceAndGoesToItsSlotsProcess) {
@@ -329,7 +342,8 @@ TEST_F(CoreTest, StoredTerminalStatesAreNeverLeft) {
   done.stored_state = JobState::kDone;
   NewJob failed = Job(2, {}, Stage::kTrain);
   failed.stored_state = JobState::kFailed;
-  Add({done, failed, Job(3, {JobId{1}}, Stage::kEvaluate), Job(4, {JobId{2}}, Stage::kEvaluate)});
+  Add({done, failed, Job(3, {JobId{1}}, Stage::kEvaluate),
+       Job(4, {JobId{2}}, Stage::kEvaluate)});
   EXPECT_EQ(core_.StateOf(JobId{3}), JobState::kReady);
   EXPECT_EQ(core_.StateOf(JobId{4}), JobState::kUpstreamFailed);
   EXPECT_EQ(core_.ready_jobs(), 1U);

@@ -1,6 +1,7 @@
-// Random histories of a small cluster under RapidCheck: workers register, lease, heartbeat, finish, crash, deliver late and
-// twice; time passes; the coordinator restarts from what was written. Whatever happens, the invariants hold, and the
-// histories must have contained the events they are about.
+// Random histories of a small cluster under RapidCheck: workers register,
+// lease, heartbeat, finish, crash, deliver late and twice; time passes; the
+// coordinator restarts from what was written. Whatever happens, the invariants
+// hold, and the histories must have contained the events they are about.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -28,7 +29,8 @@ struct Seen {
 // What the loop would have on disk.
 struct Disk {
   std::map<JobId, NewJob> jobs;
-  std::map<LeaseRef, std::pair<WorkerId, std::string>> open;  // attempts without an end
+  std::map<LeaseRef, std::pair<WorkerId, std::string>>
+      open;  // attempts without an end
   std::set<JobId> results;
 };
 
@@ -73,10 +75,12 @@ class Cluster {
   void Lease(int slot) {
     const auto found = processes_.find(slot);
     if (found == processes_.end()) return;
-    const Effects effects =
-        core_.Apply(LeaseRequested{found->second.id, std::to_string(++requests_), 1, now_}, now_);
+    const Effects effects = core_.Apply(
+        LeaseRequested{found->second.id, std::to_string(++requests_), 1, now_},
+        now_);
     for (const LeaseAnswered& answer : effects.answers) {
-      found->second.running.insert(found->second.running.end(), answer.leases.begin(), answer.leases.end());
+      found->second.running.insert(found->second.running.end(),
+                                   answer.leases.begin(), answer.leases.end());
     }
     Record(effects);
   }
@@ -91,7 +95,8 @@ class Cluster {
       event.held.push_back(progress);
     }
     const Effects effects = core_.Apply(event, now_);
-    for (const LeaseRef& revoked : effects.revoked) std::erase(found->second.running, revoked);
+    for (const LeaseRef& revoked : effects.revoked)
+      std::erase(found->second.running, revoked);
     Record(effects);
   }
 
@@ -117,12 +122,14 @@ class Cluster {
     now_ += micros;
     const Effects effects = core_.Apply(Tick{}, now_);
     for (const AttemptFinished& end : effects.attempts_finished) {
-      seen_->expiries += end.cause == Cause::kLost || end.cause == Cause::kUndelivered ? 1 : 0;
+      seen_->expiries +=
+          end.cause == Cause::kLost || end.cause == Cause::kUndelivered ? 1 : 0;
     }
     Record(effects);
   }
 
-  // Everything in memory is gone; what was written comes back. Workers notice at their next call.
+  // Everything in memory is gone; what was written comes back. Workers notice
+  // at their next call.
   void Restart() {
     ++seen_->restarts;
     core_ = Core(CoreOptions{kLease});
@@ -130,8 +137,10 @@ class Cluster {
     for (const auto& [id, job] : disk_.jobs) added.jobs.push_back(job);
     const auto open = disk_.open;
     Record(core_.Apply(added, now_));
-    for (const auto& [lease, holder] : open) core_.RestoreLease(lease, holder.first, holder.second, now_);
-    for (const auto& [lease, holder] : open) disk_.jobs[lease.job].stored_state = core_.StateOf(lease.job);
+    for (const auto& [lease, holder] : open)
+      core_.RestoreLease(lease, holder.first, holder.second, now_);
+    for (const auto& [lease, holder] : open)
+      disk_.jobs[lease.job].stored_state = core_.StateOf(lease.job);
   }
 
   // Lets everything run to its end with one good worker.
@@ -162,7 +171,8 @@ class Cluster {
     const Effects effects = core_.Apply(event, now_);
     if (effects.verdict == Verdict::kStale) ++seen_->stale;
     if (effects.verdict == Verdict::kCommitted && ok) {
-      RC_ASSERT(disk_.results.insert(lease.job).second);  // at most one result per job
+      RC_ASSERT(disk_.results.insert(lease.job)
+                    .second);  // at most one result per job
     }
     Record(effects);
   }
@@ -170,16 +180,21 @@ class Cluster {
   void Record(const Effects& effects) {
     for (const AttemptStarted& start : effects.attempts_started) {
       NewJob& job = disk_.jobs[start.lease.job];
-      RC_ASSERT(start.lease.attempt == job.last_attempt + 1);  // numbers only grow
+      RC_ASSERT(start.lease.attempt ==
+                job.last_attempt + 1);  // numbers only grow
       RC_ASSERT(!IsTerminal(job.stored_state));
-      for (const JobId parent : job.depends_on) RC_ASSERT(disk_.results.contains(parent));
+      for (const JobId parent : job.depends_on)
+        RC_ASSERT(disk_.results.contains(parent));
       job.last_attempt = start.lease.attempt;
       disk_.open[start.lease] = {start.worker, slots_of_[start.worker]};
     }
-    for (const AttemptFinished& end : effects.attempts_finished) disk_.open.erase(end.lease);
+    for (const AttemptFinished& end : effects.attempts_finished)
+      disk_.open.erase(end.lease);
     for (const JobStateChanged& change : effects.job_states) {
       NewJob& job = disk_.jobs[change.job];
-      RC_ASSERT(!IsTerminal(job.stored_state) || job.stored_state == change.state);  // terminal states are never left
+      RC_ASSERT(!IsTerminal(job.stored_state) ||
+                job.stored_state ==
+                    change.state);  // terminal states are never left
       job.stored_state = change.state;
     }
     RC_ASSERT(core_.CheckInvariants() == absl::OkStatus());
