@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "google/protobuf/descriptor.h"
@@ -91,8 +92,7 @@ absl::Status AppendString(const FieldDescriptor& field,
                           const std::string& value, std::string* out) {
   const bool plain =
       !value.empty() && std::all_of(value.begin(), value.end(), [](char c) {
-        return absl::ascii_isalnum(c) ||
-               absl::string_view("_.:/-").find(c) != absl::string_view::npos;
+        return absl::ascii_isalnum(c) || absl::StrContains("_.:/-", c);
       });
   if (!plain)
     return Refuse(field,

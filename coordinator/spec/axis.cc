@@ -78,7 +78,7 @@ class AxisParser {
     }
     if (section == "name" || section == "limits")
       return ErrorHere(absl::StrCat(axis_.path, " cannot be an axis"));
-    if (axis_.field().is_repeated() && axis_.path != kOrderPath) {
+    if (axis_.Field().is_repeated() && axis_.path != kOrderPath) {
       return ErrorHere(
           absl::StrCat(axis_.path, " is a list and cannot be an axis"));
     }
@@ -109,7 +109,7 @@ class AxisParser {
       if (!fresh) {
         warnings_.push_back(absl::StrCat(
             Where(context_.file_name, item.place), ": axis ", axis_.path,
-            " has ", ValueText(axis_.field(), value), " twice (first at line ",
+            " has ", ValueText(axis_.Field(), value), " twice (first at line ",
             first->second.line, "); the second is dropped"));
         continue;
       }
@@ -121,7 +121,7 @@ class AxisParser {
 
   absl::StatusOr<AxisValue> ParseItem(const YamlNode& item) {
     if (axis_.path != kOrderPath)
-      return ParseFieldValue(axis_.field(), axis_.path, item,
+      return ParseFieldValue(axis_.Field(), axis_.path, item,
                              context_.file_name);
     ASSIGN_OR_RETURN(std::vector<int32_t> order,
                      ParseOrder(axis_.path, item, context_.file_name));
@@ -169,7 +169,7 @@ class AxisParser {
     if (node_.entries.empty())
       return EmptyAxis(context_.file_name, entry_.place, axis_.path);
     const YamlNode& bounds = node_.entries[0].value;
-    if (!IsInteger(axis_.field())) {
+    if (!IsInteger(axis_.Field())) {
       return SpecError(context_.file_name, node_.entries[0].place,
                        absl::StrCat("range generates whole numbers; ",
                                     axis_.path, " needs a list of values"));
@@ -209,12 +209,12 @@ class AxisParser {
     const int64_t last =
         range.start + static_cast<int64_t>(range.count - 1) * range.step;
     for (const int64_t end : {range.start, last}) {
-      if (axis_.field().cpp_type() == FieldDescriptor::CPPTYPE_INT32 &&
+      if (axis_.Field().cpp_type() == FieldDescriptor::CPPTYPE_INT32 &&
           end > std::numeric_limits<int32_t>::max()) {
         return WrongType(context_.file_name, place, axis_.path,
                          "a whole number up to 2147483647", absl::StrCat(end));
       }
-      RETURN_IF_ERROR(CheckRange(axis_.field(), axis_.path,
+      RETURN_IF_ERROR(CheckRange(axis_.Field(), axis_.path,
                                  static_cast<double>(end), absl::StrCat(end),
                                  context_.file_name, place));
     }
@@ -325,7 +325,7 @@ void Axis::Apply(uint64_t index, v1::SweepFile* cell) const {
   google::protobuf::Message* message = cell;
   for (size_t i = 0; i + 1 < route.size(); ++i)
     message = message->GetReflection()->MutableMessage(message, route[i]);
-  SetField(field(), ValueAt(index), message);
+  SetField(Field(), ValueAt(index), message);
 }
 
 absl::StatusOr<Axis> ParseAxis(const YamlEntry& entry,

@@ -43,17 +43,17 @@ struct Axis {
       route;  // from SweepFile to the field
   std::variant<std::vector<AxisValue>, IntegerRange, OrderSet> values;
 
-  const google::protobuf::FieldDescriptor& field() const {
+  const google::protobuf::FieldDescriptor& Field() const {
     return *route.back();
   }
   uint64_t size() const;
   AxisValue ValueAt(uint64_t index) const;
   // As a sweep file would say it ("tiny", "0-1-2", "45"), and as JSON.
   std::string TextAt(uint64_t index) const {
-    return ValueText(field(), ValueAt(index));
+    return ValueText(Field(), ValueAt(index));
   }
   std::string JsonAt(uint64_t index) const {
-    return ValueJson(field(), ValueAt(index));
+    return ValueJson(Field(), ValueAt(index));
   }
   void Apply(uint64_t index, v1::SweepFile* cell) const;
 };

@@ -74,7 +74,7 @@ absl::StatusOr<Cell> ExpandCell(const SweepSpec& spec, uint64_t index) {
   return CellExpander(spec).Expand(index);
 }
 
-JobPlanner::JobPlanner(const SweepSpec& spec) : spec_(spec), sections_(spec) {
+JobPlanner::JobPlanner(const SweepSpec& spec) : sections_(spec) {
   const uint64_t cells = CellCount(spec);
   for (const Stage stage : spec.stages) {
     Projection projection(spec, KeyAxesOf(spec, stage));
@@ -116,7 +116,7 @@ absl::StatusOr<PlannedJob> JobPlanner::Job(Stage stage,
                    Dependencies(stage, digits));
   sections_.Set(digits);
   ASSIGN_OR_RETURN(PlannedJob job,
-                   PlanJob(sections_.sections(), stage, dependencies));
+                   PlanJob(sections_.Sections(), stage, dependencies));
   if (memo.remember) {
     if (memo.jobs.size() >= kMostRemembered) memo.jobs.clear();
     memo.jobs.emplace(point, job);

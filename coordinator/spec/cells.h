@@ -66,7 +66,6 @@ class JobPlanner {
   };
   size_t SlotOf(Stage stage) const;
 
-  const SweepSpec& spec_;
   CellSections sections_;
   std::vector<StageMemo> memos_;
 };

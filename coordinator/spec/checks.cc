@@ -188,7 +188,7 @@ std::vector<Check> ChecksFor(const SweepSpec& spec) {
     checks.push_back({lengths, CheckEvaluateLength});
   if (spec.Has(Stage::kCompare)) {
     checks.push_back({lengths, CheckCompareLength});
-    checks.back().reads.push_back("compare.anchors");
+    checks.back().reads.emplace_back("compare.anchors");
   }
   return checks;
 }
@@ -207,7 +207,7 @@ absl::Status RunCheck(const SweepSpec& spec, const Check& check,
   for (uint64_t point = 0; point < projection.size(); ++point) {
     projection.DigitsAt(point, &digits);
     cell.Set(digits);
-    RETURN_IF_ERROR(check.run(cell.sections(), places));
+    RETURN_IF_ERROR(check.run(cell.Sections(), places));
   }
   return absl::OkStatus();
 }

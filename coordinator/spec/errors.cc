@@ -72,7 +72,7 @@ absl::Status SpecError(absl::string_view file, Place place,
 
 absl::Status ParameterError(const Places& places, absl::string_view path,
                             absl::string_view message) {
-  return SpecError(places.file_name(), places.Find(path), message);
+  return SpecError(places.FileName(), places.Find(path), message);
 }
 
 absl::Status NotYaml(absl::string_view file, Place place,

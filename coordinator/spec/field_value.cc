@@ -128,7 +128,7 @@ absl::string_view Takes(const FieldDescriptor& field) {
 
 std::string ShortestDouble(double value) {
   for (int digits = 15; digits < 17; ++digits) {
-    const std::string text = absl::StrFormat("%.*g", digits, value);
+    std::string text = absl::StrFormat("%.*g", digits, value);
     double back = 0;
     if (absl::SimpleAtod(text, &back) && back == value) return text;
   }
@@ -194,7 +194,7 @@ absl::StatusOr<FieldValue> ParseFieldValue(const FieldDescriptor& field,
 absl::StatusOr<std::vector<int32_t>> ParseOrder(absl::string_view path,
                                                 const YamlNode& node,
                                                 absl::string_view file) {
-  constexpr absl::string_view kTakes = "an order such as [0, 2, 1] or 0-2-1";
+  constexpr absl::string_view takes = "an order such as [0, 2, 1] or 0-2-1";
   std::vector<std::string> parts;
   if (node.kind == YamlNode::Kind::kScalar) {
     parts = absl::StrSplit(node.scalar, '-');
@@ -202,13 +202,13 @@ absl::StatusOr<std::vector<int32_t>> ParseOrder(absl::string_view path,
     for (const YamlNode& item : node.items)
       parts.push_back(item.quoted ? "" : item.scalar);
   } else {
-    return WrongType(file, node.place, path, kTakes, Describe(node));
+    return WrongType(file, node.place, path, takes, Describe(node));
   }
   std::vector<int32_t> order;
   for (const std::string& part : parts) {
     int32_t task = 0;
     if (!LooksLikeInteger(part) || !absl::SimpleAtoi(part, &task) || task < 0) {
-      return WrongType(file, node.place, path, kTakes,
+      return WrongType(file, node.place, path, takes,
                        node.kind == YamlNode::Kind::kList
                            ? absl::StrCat("[", absl::StrJoin(parts, ", "), "]")
                            : Describe(node));

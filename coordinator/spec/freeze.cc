@@ -50,9 +50,10 @@ bool IsRedundant(const SweepSpec& spec, const std::string& path,
 
 std::string FieldJson(const FieldDescriptor& field, const Message& message) {
   if (!field.is_repeated()) return ValueJson(field, GetField(field, message));
+  const int size = message.GetReflection()->FieldSize(message, &field);
   std::vector<std::string> elements;
-  for (int i = 0; i < message.GetReflection()->FieldSize(message, &field);
-       ++i) {
+  elements.reserve(size);
+  for (int i = 0; i < size; ++i) {
     elements.push_back(ValueJson(field, GetElement(field, message, i)));
   }
   return absl::StrCat("[", absl::StrJoin(elements, ", "), "]");

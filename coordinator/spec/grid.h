@@ -25,7 +25,7 @@ class Projection {
   Projection(const SweepSpec& spec, std::vector<int> axes);
 
   uint64_t size() const { return size_; }
-  const std::vector<int>& axes() const { return axes_; }
+  const std::vector<int>& Axes() const { return axes_; }
   // The number of the point that these digits (one per axis of the grid) fall
   // on.
   uint64_t IndexOf(absl::Span<const uint64_t> digits) const;
@@ -49,7 +49,7 @@ class CellSections {
 
   // Starts at the first value of every axis.
   void Set(absl::Span<const uint64_t> digits);
-  const v1::SweepFile& sections() const { return sections_; }
+  const v1::SweepFile& Sections() const { return sections_; }
 
  private:
   const SweepSpec& spec_;

@@ -14,15 +14,15 @@ namespace {
 // Uniform on 0 .. bound-1, a pure function of (seed, draw): Philox words, those
 // in the incomplete last stretch skipped.
 uint64_t UniformBelow(int64_t seed, uint64_t draw, uint64_t bound) {
-  constexpr uint32_t kTag =
+  constexpr uint32_t tag =
       0x6F726472;  // keeps these draws apart from other uses of the same seed
-  constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
-  const uint64_t last = kMost - (kMost % bound + 1) % bound;
+  constexpr uint64_t most = std::numeric_limits<uint64_t>::max();
+  const uint64_t last = most - (most % bound + 1) % bound;
   const auto key = static_cast<uint64_t>(seed);
   for (uint32_t retry = 0;; ++retry) {
     const auto words =
         Philox({static_cast<uint32_t>(draw), static_cast<uint32_t>(draw >> 32),
-                retry, kTag},
+                retry, tag},
                {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)});
     const uint64_t word = (uint64_t{words[0]} << 32) | words[1];
     if (word <= last) return word % bound;

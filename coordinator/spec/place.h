@@ -37,7 +37,7 @@ class Places {
       path = path.substr(0, dot);
     }
   }
-  const std::string& file_name() const { return file_name_; }
+  const std::string& FileName() const { return file_name_; }
 
  private:
   std::string file_name_;

@@ -30,7 +30,7 @@ absl::StatusOr<uint64_t> CountMessages(const SweepSpec& spec, Stage stage) {
   for (uint64_t point = 0; point < projection.size(); ++point) {
     projection.DigitsAt(point, &digits);
     cell.Set(digits);
-    ASSIGN_OR_RETURN(const PlannedJob job, PlanJob(cell.sections(), stage, {}));
+    ASSIGN_OR_RETURN(const PlannedJob job, PlanJob(cell.Sections(), stage, {}));
     keys.insert(job.key);
   }
   return keys.size();

@@ -51,7 +51,7 @@ absl::Status FindStages(const Places& places, SweepSpec* spec) {
     if (places.Has(StageName(stage))) spec->stages.push_back(stage);
   }
   if (spec->stages.empty()) {
-    return SpecError(places.file_name(), Place(),
+    return SpecError(places.FileName(), Place(),
                      "nothing to do: no section train, evaluate, compare or "
                      "theory (a stage is present when its section is)");
   }
@@ -84,7 +84,7 @@ void WarnOfIdleSections(const Places& places, SweepSpec* spec) {
         });
     if (!idle) continue;
     spec->warnings.push_back(absl::StrCat(
-        Where(places.file_name(), places.Find(section)), ": ", section,
+        Where(places.FileName(), places.Find(section)), ": ", section,
         " has no effect: no stage of this sweep reads it"));
   }
 }
@@ -92,7 +92,7 @@ void WarnOfIdleSections(const Places& places, SweepSpec* spec) {
 absl::Status CheckSetOnce(const Axis& axis, Place place, const Places& places) {
   if (!places.Has(axis.path)) return absl::OkStatus();
   return SpecError(
-      places.file_name(), place,
+      places.FileName(), place,
       absl::StrCat(axis.path, " is an axis here and also set at line ",
                    places.Find(axis.path).line, "; keep one"));
 }
@@ -119,11 +119,11 @@ absl::Status ReadGrid(const YamlNode& root, const ParseOptions& options,
   if (grid == nullptr || grid->value.kind == YamlNode::Kind::kNull)
     return absl::OkStatus();
   if (grid->value.kind != YamlNode::Kind::kMap) {
-    return WrongType(places->file_name(), grid->value.place, "grid",
+    return WrongType(places->FileName(), grid->value.place, "grid",
                      "a mapping (axis: [values])", Describe(grid->value));
   }
   AxisContext context;
-  context.file_name = places->file_name();
+  context.file_name = places->FileName();
   context.tasks = FindEntry(grid->value, "prompt.tasks") == nullptr
                       ? spec->base.prompt().tasks()
                       : 0;
@@ -138,7 +138,7 @@ absl::Status ReadGrid(const YamlNode& root, const ParseOptions& options,
   }
   const std::optional<uint64_t> cells = CheckedCellCount(*spec);
   if (!cells.has_value() || *cells > options.max_cells) {
-    return GridTooLarge(places->file_name(), grid->place, GridProduct(*spec),
+    return GridTooLarge(places->FileName(), grid->place, GridProduct(*spec),
                         absl::StrCat(options.max_cells));
   }
   for (const Axis& axis : spec->axes)

@@ -38,7 +38,7 @@ class TreeReader {
                            Message* message) {
     if (node.kind == YamlNode::Kind::kNull) return absl::OkStatus();
     if (node.kind != YamlNode::Kind::kMap) {
-      return WrongType(places_.file_name(), node.place,
+      return WrongType(places_.FileName(), node.place,
                        path.empty() ? "a sweep file" : path,
                        "a mapping (key: value)", Describe(node));
     }
@@ -57,7 +57,7 @@ class TreeReader {
     const FieldDescriptor* field =
         message->GetDescriptor()->FindFieldByName(entry.key);
     if (field == nullptr) {
-      return UnknownKey(places_.file_name(), entry.place, section, entry.key,
+      return UnknownKey(places_.FileName(), entry.place, section, entry.key,
                         Hint(entry.key, section, *message->GetDescriptor()));
     }
     const std::string path =
@@ -77,13 +77,13 @@ class TreeReader {
                           const YamlNode& node, Message* message) {
     if (node.kind == YamlNode::Kind::kList ||
         node.kind == YamlNode::Kind::kMap) {
-      return WrongType(places_.file_name(), node.place, path, "one value",
+      return WrongType(places_.FileName(), node.place, path, "one value",
                        absl::StrCat(Describe(node),
                                     "; several values belong under grid, as ",
                                     path, ": [...]"));
     }
     ASSIGN_OR_RETURN(const FieldValue value,
-                     ParseFieldValue(field, path, node, places_.file_name()));
+                     ParseFieldValue(field, path, node, places_.FileName()));
     SetField(field, value, message);
     return absl::OkStatus();
   }
@@ -93,23 +93,23 @@ class TreeReader {
     const bool integers = field.cpp_type() == FieldDescriptor::CPPTYPE_INT32;
     if (integers && node.kind == YamlNode::Kind::kMap) {
       return WrongType(
-          places_.file_name(), node.place, path, "one order",
+          places_.FileName(), node.place, path, "one order",
           absl::StrCat("a mapping; several orders belong under grid, as ", path,
                        ": {permutations: all}"));
     }
     if (integers) {
       ASSIGN_OR_RETURN(const std::vector<int32_t> order,
-                       ParseOrder(path, node, places_.file_name()));
+                       ParseOrder(path, node, places_.FileName()));
       SetField(field, order, message);
       return absl::OkStatus();
     }
     if (node.kind != YamlNode::Kind::kList) {
-      return WrongType(places_.file_name(), node.place, path, "a list",
+      return WrongType(places_.FileName(), node.place, path, "a list",
                        Describe(node));
     }
     for (const YamlNode& item : node.items) {
       ASSIGN_OR_RETURN(const FieldValue value,
-                       ParseFieldValue(field, path, item, places_.file_name()));
+                       ParseFieldValue(field, path, item, places_.FileName()));
       SetField(field, value, message, /*add=*/true);
     }
     return absl::OkStatus();
@@ -124,6 +124,7 @@ class TreeReader {
         return absl::StrCat("; did you mean '", path, "'?");
     }
     std::vector<std::string> names;
+    names.reserve(type.field_count() + others_.size());
     for (int i = 0; i < type.field_count(); ++i)
       names.push_back(type.field(i)->name());
     if (section.empty())

@@ -137,7 +137,7 @@ class Copier {
 // Notes where documents begin; the rest of the events is ignored.
 class DocumentStarts final : public YAML::EventHandler {
  public:
-  const std::vector<Place>& places() const { return places_; }
+  const std::vector<Place>& Found() const { return places_; }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     places_.push_back(PlaceOf(mark));
@@ -164,13 +164,13 @@ absl::Status CheckOneDocument(const std::string& text, absl::string_view file) {
   std::istringstream stream(text);
   YAML::Parser parser(stream);
   DocumentStarts starts;
-  while (starts.places().size() < 2 && parser.HandleNextDocument(starts)) {
+  while (starts.Found().size() < 2 && parser.HandleNextDocument(starts)) {
   }
-  if (starts.places().empty()) {
+  if (starts.Found().empty()) {
     return SpecError(file, Place(), "the sweep file is empty");
   }
-  if (starts.places().size() == 1) return absl::OkStatus();
-  const Place second = starts.places()[1];
+  if (starts.Found().size() == 1) return absl::OkStatus();
+  const Place second = starts.Found()[1];
   const std::vector<absl::string_view> lines = absl::StrSplit(text, '\n');
   const bool marked = second.line >= 1 &&
                       second.line <= static_cast<int>(lines.size()) &&

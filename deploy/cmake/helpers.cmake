@@ -5,7 +5,9 @@ add_library(iclsweep_warnings INTERFACE)
 target_compile_options(iclsweep_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
                        -Werror -ffp-contract=off)
 if(ICLSWEEP_SANITIZE)
-  target_compile_options(iclsweep_warnings INTERFACE -fsanitize=${ICLSWEEP_SANITIZE} -fno-omit-frame-pointer)
+  # GCC 12 reports std::variant's storage as uninitialized once it is instrumented.
+  target_compile_options(iclsweep_warnings INTERFACE -fsanitize=${ICLSWEEP_SANITIZE} -fno-omit-frame-pointer
+                         -Wno-maybe-uninitialized)
   target_link_options(iclsweep_warnings INTERFACE -fsanitize=${ICLSWEEP_SANITIZE})
 endif()
 
