@@ -3,7 +3,9 @@
 #include <cmath>
 
 #include "ATen/ATen.h"
+#include "absl/strings/str_cat.h"
 #include "tests/support/status_matchers.h"
+#include "tests/worker/model/anchor.h"
 #include "tests/worker/model/golden.h"
 #include "tests/worker/model/scratch.h"
 #include "torch/csrc/autograd/autograd.h"
@@ -130,21 +132,6 @@ TEST_F(GargGoldenTest, PredictReadsTheirFolderWithAPlainHuggingFaceConfig) {
 
 // --- trained models with nn.Linear layout ---
 
-// Their name of our parameter `name`.
-std::string AnchorName(std::string name) {
-  const auto replace = [&](const std::string& from, const std::string& to) {
-    if (const size_t at = name.find(from); at != std::string::npos)
-      name.replace(at, from.size(), to);
-  };
-  replace("_backbone.", "");
-  replace("_read_", "read_");
-  replace("attn.c_attn", "c_attn");
-  replace("attn.c_proj", "c_proj");
-  replace("mlp.c_proj", "m_proj");
-  replace("mlp.c_fc", "c_fc");
-  return name == "wpe.weight" ? "wpe" : name;
-}
-
 class AnchorWeightsTest : public testing::Scratch {
  protected:
   static void Check(const std::filesystem::path& check_path) {
@@ -152,27 +139,12 @@ class AnchorWeightsTest : public testing::Scratch {
     const nlohmann::json check = ReadJson(check_path);
     ASSERT_EQ(check["x"], "1.4*sin(1+0.7b+1.3i+2.1j)");
     ASSERT_EQ(check["w"], "1.4*cos(0.5+b+1.7j)");
-    const std::string name = check["name"];
-    ASSERT_OK_AND_ASSIGN(
-        const TensorFile file,
-        ReadSafetensors(
-            (check_path.parent_path() / (name + ".safetensors")).string()));
-    ModelConfig config{.dims = check["d"]};
-    ASSERT_EQ(std::sscanf(check["shape"].get<std::string>().c_str(), "%d/%d/%d",
-                          &config.layers, &config.heads, &config.width),
-              3);
-    config.positions = static_cast<int>(file.tensors.at("wpe").size(0) / 2);
-    ASSERT_OK_AND_ASSIGN(Gpt2 model,
-                         Gpt2::Create(config, at::kFloat, at::kCPU));
-    std::map<std::string, at::Tensor> converted;
-    for (const std::string& own : model.names()) {
-      const at::Tensor& theirs = file.tensors.at(AnchorName(own));
-      const bool block_matrix =
-          own.find("_backbone.h.") == 0 && theirs.dim() == 2;
-      converted[own] = block_matrix ? theirs.t() : theirs;
-    }
-    ASSERT_EQ(converted.size(), file.tensors.size());
-    ASSERT_OK(model.SetParameters(converted));
+    ASSERT_OK_AND_ASSIGN(const Gpt2 model, testing::LoadAnchor(check["name"]));
+    const ModelConfig& config = model.config();
+    const std::string shape =
+        absl::StrCat(config.layers, "/", config.heads, "/", config.width);
+    ASSERT_EQ(check["shape"], shape);
+    ASSERT_EQ(check["d"], config.dims);
 
     const auto expected =
         check["pred_f64"].get<std::vector<std::vector<double>>>();
