@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -73,6 +74,14 @@ StageDurations ReadDurations(const std::string& data_dir) {
   }
 }
 
+// At least `least_us`, and ten times what asking took: a sweep of a million
+// cells is asked for less often.
+timespec PauseAfter(int64_t asked_us, int64_t least_us) {
+  const int64_t took = RealClock()->MonotonicMicros() - asked_us;
+  const int64_t pause = std::clamp<int64_t>(10 * took, least_us, 30'000'000);
+  return {pause / 1'000'000, pause % 1'000'000 * 1'000};
+}
+
 class LocalSweep {
  public:
   LocalSweep(const RunArguments& arguments, const CommandContext& context)
@@ -130,6 +139,7 @@ class LocalSweep {
         ::isatty(context_.json ? STDERR_FILENO : STDOUT_FILENO) != 0);
     bool started = false;
     while (true) {
+      const int64_t asked = RealClock()->MonotonicMicros();
       RETURN_IF_ERROR(coordinator_->loop()->status());
       ASSIGN_OR_RETURN(const v1::StatusResponse response, client->Status(name));
       const v1::SweepStatus& status = response.sweeps(0);
@@ -145,7 +155,7 @@ class LocalSweep {
       }
       printer.Show(status, ReadDurations(context_.data_dir), response.workers(),
                    RealClock()->MonotonicMicros());
-      const timespec pause{0, started ? 200'000'000 : 10'000'000};
+      const timespec pause = PauseAfter(asked, started ? 200'000 : 10'000);
       if (::sigtimedwait(&signals_, nullptr, &pause) > 0) {
         printer.Finish();
         absl::FPrintF(stderr,

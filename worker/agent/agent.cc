@@ -211,27 +211,32 @@ StageContext Agent::ContextOf(const LeasedWork& work) {
   context.attempt = work.lease.attempt;
   context.checkpoint_every_steps = registration_.checkpoint_every_steps;
   context.stop = &stop_stage_;
-  context.progress = [this](int64_t steps_run, int64_t done, int64_t total,
-                            bool checkpointed) {
-    OnProgress(steps_run, done, total, checkpointed);
+  context.progress = [this, stage = work.stage](int64_t steps_run, int64_t done,
+                                                int64_t total,
+                                                bool checkpointed) {
+    OnProgress(stage, {{},
+                       static_cast<uint64_t>(steps_run),
+                       static_cast<uint64_t>(done),
+                       static_cast<uint64_t>(total),
+                       checkpointed});
   };
   return context;
 }
 
-void Agent::OnProgress(int64_t steps_run, int64_t done, int64_t total,
-                       bool checkpointed) {
-  LeaseProgress progress;
+void Agent::OnProgress(Stage stage, LeaseProgress progress) {
+  const bool checkpointed = progress.checkpointed;
   {
     MutexLock lock(&mu_);
     if (!running_.has_value()) return;
-    running_->steps_run = static_cast<uint64_t>(steps_run);
-    running_->steps_done = static_cast<uint64_t>(done);
-    running_->steps_total = static_cast<uint64_t>(total);
-    running_->checkpointed |= checkpointed;
-    progress = *running_;
+    progress.lease = running_->lease;
+    progress.checkpointed |= running_->checkpointed;
+    *running_ = progress;
   }
   slot_->MarkRunning(progress);
-  if (options_.fault) Fault(checkpointed ? "checkpointed" : "progress");
+  if (options_.fault) {
+    Fault(checkpointed ? "checkpointed"
+                       : absl::StrCat("progress.", StageName(stage)));
+  }
 }
 
 absl::StatusOr<StageResult> Agent::RunStage(const LeasedWork& work) {

@@ -29,8 +29,8 @@ struct AgentOptions {
   std::string device = "cpu";
   int64_t poll_us = 20'000'000;
   int64_t idle_timeout_us = 0;  // exit after so long without work; 0 = never
-  // For tests of crashes: called at "after_spool", "after_lease", ... ; empty =
-  // none.
+  // For tests of crashes: called at "after_lease", "progress.<stage>",
+  // "checkpointed", "after_spool"; empty = none.
   std::function<void(const std::string& point)> fault;
 };
 
@@ -62,8 +62,7 @@ class Agent {
   absl::Status HandIn(const Completion& completion);
   void GiveBack(const LeaseRef& lease);
   StageContext ContextOf(const LeasedWork& work);
-  void OnProgress(int64_t steps_run, int64_t done, int64_t total,
-                  bool checkpointed);
+  void OnProgress(Stage stage, LeaseProgress progress);
   void Heartbeat(std::stop_token stop);
   void SyncOnce();
   // Waits; false when stopping.

@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""A coordinator with two node agents gives the same results, byte for byte, as `run` with one worker."""
+import os
+import subprocess
+import sys
+import unittest
+
+from cluster import SWEEPS, WORKER, Cluster, Folder, canonical, cli, environment, finish, rows
+
+SMOKE = os.path.join(SWEEPS, "smoke.yaml")
+
+
+class ClusterTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = Folder()
+        self.addCleanup(self.folder.close)
+
+    def test_two_node_agents_and_one_local_worker_agree_byte_for_byte(self):
+        alone = self.folder / "alone"
+        cli("run", SMOKE, "--data", alone, "--workers", "1")
+        cluster = Cluster(self.folder, workers=1)
+        self.addCleanup(cluster.stop)
+        cluster.start_coordinator()
+        cluster.start_workers()
+        second = subprocess.Popen(
+            [WORKER, "--coordinator", cluster.address, "--work-dir", self.folder / "slots2", "--device", "cpu", "--cpu-slots", "1"],
+            stdout=cluster.log, stderr=cluster.log, env=environment())
+        sweep = cluster.submit(SMOKE)
+        finish(cluster, sweep)
+        second.terminate()
+        self.assertEqual(second.wait(timeout=60), 0, "a node agent exits 0 after SIGTERM")
+        self.assertEqual(canonical(cluster.data, sweep), canonical(alone, "smoke"))
+        (hosts,) = rows(cluster.data, "SELECT count(DISTINCT slot_uuid) FROM worker JOIN attempt USING (worker_id)")[0]
+        self.assertEqual(hosts, 2, "both workers took part")
+
+    def test_checkpoint_interval_changes_no_result(self):
+        outputs = []
+        for every in ("1", "37"):
+            data = self.folder / ("every-" + every)
+            cli("run", SMOKE, "--data", data, "--workers", "2", "--checkpoint-every", every)
+            outputs.append(canonical(data, "smoke"))
+        self.assertEqual(outputs[0], outputs[1])
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main(verbosity=2))
