@@ -94,6 +94,30 @@ std::vector<Shape> Shapes() {
   };
 }
 
+// Sections that no training reads: their axes only repeat its rows.
+bool ReadByTrain(const std::string& path) {
+  for (const char* section : {"prompt.", "evaluate.", "compare.", "theory."}) {
+    if (absl::StartsWith(path, section)) return false;
+  }
+  return true;
+}
+
+// The columns to group by, separated by commas.
+std::string AxisColumnsOf(const std::string& stage,
+                          const std::vector<std::string>& own,
+                          const std::vector<std::string>& all) {
+  std::string axes;
+  const std::vector<AxisColumn> columns = AxisColumns(all);
+  for (const std::string& path : own) {
+    if (IsReplicate(path) || (stage == "train" && !ReadByTrain(path))) continue;
+    for (const AxisColumn& column : columns) {
+      if (column.path != path) continue;
+      absl::StrAppend(&axes, axes.empty() ? "" : ", ", column.column);
+    }
+  }
+  return axes;
+}
+
 absl::StatusOr<std::vector<std::string>> ListText(
     Database* database, const std::string& sql, const std::string& parameter) {
   Statement query = database->Prepare(sql);
@@ -142,20 +166,13 @@ absl::StatusOr<std::vector<Headline>> Headlines(Database* database,
           database,
           "SELECT DISTINCT stage FROM progress WHERE sweep = ? AND done > 0",
           sweep));
-  std::string axes;
-  for (const std::string& path : own) {
-    if (IsReplicate(path)) continue;
-    for (const AxisColumn& column : AxisColumns(all)) {
-      if (column.path == path)
-        absl::StrAppend(&axes, axes.empty() ? "" : ", ", column.column);
-    }
-  }
   const std::set<std::string> present(stages.begin(), stages.end());
   std::vector<Headline> headlines;
   for (const Shape& shape : Shapes()) {
     if (!present.contains(shape.stage) ||
         (shape.stage == "theory" && present.contains("evaluate")))
       continue;
+    const std::string axes = AxisColumnsOf(shape.stage, own, all);
     std::string sql =
         absl::StrCat("SELECT ", axes.empty() ? "sweep" : axes, shape.columns,
                      "\nFROM results WHERE sweep = ", Quote(sweep),
