@@ -1,14 +1,11 @@
 #include "worker/child.h"
 
 #include <signal.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <memory>
 #include <thread>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/clock.h"
 #include "spdlog/spdlog.h"
@@ -17,22 +14,13 @@
 #include "worker/device.h"
 #include "worker/fault.h"
 #include "worker/link/grpc_link.h"
+#include "worker/node/parent.h"
 #include "worker/stages.h"
 
 namespace iclsweep {
 namespace {
 
 constexpr int64_t kSlotWaitUs = 60'000'000;
-
-// Ends with the node agent: SIGTERM when it dies, and an own check for when it
-// died before we asked.
-bool FollowParent() {
-  const char* expected = std::getenv("ICLSWEEP_PARENT_PID");
-  if (expected == nullptr) return true;
-  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  int pid = 0;
-  return absl::SimpleAtoi(expected, &pid) && ::getppid() == pid;
-}
 
 // An earlier process of this slot may still be saving its checkpoint.
 absl::StatusOr<std::unique_ptr<Slot>> OpenSlot(const std::string& directory) {
@@ -59,7 +47,7 @@ int RunChild(const ChildOptions& options) {
   for (const int signal : {SIGTERM, SIGINT, SIGUSR1})
     sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before any thread exists
-  if (!FollowParent()) return 0;
+  if (!FollowParent()) return 0;  // the node agent is gone already
 
   absl::StatusOr<std::unique_ptr<Slot>> slot = OpenSlot(options.slot_dir);
   if (!slot.ok()) return ExitCode(slot.status());

@@ -17,6 +17,7 @@
 #include "worker/model/predict.h"
 #include "worker/node/devices.h"
 #include "worker/node/node_agent.h"
+#include "worker/node/parent.h"
 
 namespace iclsweep {
 namespace {
@@ -76,6 +77,7 @@ int RunNodeAgent(const Arguments& arguments) {
         absl::InvalidArgumentError("--coordinator is required (host:port or "
                                    "unix:/path), or ICLSWEEP_COORDINATOR"));
   }
+  if (!FollowParent()) return 0;  // `iclsweep run` is gone already
   const absl::StatusOr<std::vector<SlotPlan>> slots =
       PlanSlots(arguments.wish, FindDevices());
   if (!slots.ok()) return Fail(slots.status());

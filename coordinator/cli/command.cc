@@ -9,6 +9,8 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/service/server.h"
+#include "storage/sqlite/sqlite_store.h"
 
 namespace iclsweep {
 
@@ -59,6 +61,14 @@ absl::StatusOr<std::string> ReadSweepFile(const std::string& path) {
     return absl::InvalidArgumentError(absl::StrCat(
         path, ": cannot read the sweep file: ", std::strerror(errno)));
   return text.str();
+}
+
+absl::StatusOr<std::unique_ptr<Database>> OpenResults(
+    const CommandContext& context) {
+  absl::StatusOr<std::unique_ptr<Database>> database =
+      OpenForReading(DatabaseFile(context.data_dir));
+  if (!absl::IsNotFound(database.status())) return database;
+  return absl::UnavailableError(database.status().message());
 }
 
 }  // namespace iclsweep

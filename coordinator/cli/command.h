@@ -3,11 +3,12 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <functional>
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "storage/sqlite/database.h"
 
 namespace iclsweep {
 
@@ -37,6 +38,10 @@ void AddJsonOption(CLI::App* command, CommandContext* context);
 // Bytes of a sweep file; InvalidArgument when it is missing, a directory or
 // unreadable.
 absl::StatusOr<std::string> ReadSweepFile(const std::string& path);
+
+// The results database of --data, for reading. Unavailable when there is none.
+absl::StatusOr<std::unique_ptr<Database>> OpenResults(
+    const CommandContext& context);
 
 // One function per subcommand, each in its own file.
 void AddRun(CLI::App* app, CommandContext* context);

@@ -41,7 +41,7 @@ absl::Status Write(const ExportArguments& arguments, Database* database,
 absl::Status Export(const ExportArguments& arguments,
                     const CommandContext& context) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Database> database,
-                   OpenForReading(DatabaseFile(context.data_dir)));
+                   OpenResults(context));
   RETURN_IF_ERROR(
       database->Execute("BEGIN"));  // one moment, also while the sweep runs
   ASSIGN_OR_RETURN(const std::string sweep,

@@ -12,7 +12,7 @@ namespace {
 
 absl::Status Query(const std::string& sql, const CommandContext& context) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Database> database,
-                   OpenForReading(DatabaseFile(context.data_dir)));
+                   OpenResults(context));
   ASSIGN_OR_RETURN(Statement query, database->PrepareQuery(sql));
   PrintOptions options;
   options.format = FormatFor(context.json);

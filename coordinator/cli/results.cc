@@ -30,7 +30,7 @@ std::string Equals(const std::string& column, const std::string& value) {
 absl::Status Results(const ResultsArguments& arguments,
                      const CommandContext& context) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Database> database,
-                   OpenForReading(DatabaseFile(context.data_dir)));
+                   OpenResults(context));
   ASSIGN_OR_RETURN(const std::string sweep,
                    ResolveSweepName(database.get(), arguments.sweep));
   if (arguments.stage.empty() && arguments.predictor.empty() &&

@@ -192,7 +192,7 @@ class LocalSweep {
 
   absl::Status PrintEnd(const std::string& name) {
     ASSIGN_OR_RETURN(const std::unique_ptr<Database> database,
-                     OpenForReading(DatabaseFile(context_.data_dir)));
+                     OpenResults(context_));
     return PrintHeadlines(database.get(), name, context_.json);
   }
 

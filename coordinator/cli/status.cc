@@ -36,6 +36,7 @@ void PrintStatus(const v1::StatusResponse& response, bool from_coordinator) {
 absl::Status Status(const std::string& sweep, const CommandContext& context) {
   v1::StatusResponse response;
   if (context.coordinator.empty()) {
+    RETURN_IF_ERROR(OpenResults(context).status());
     v1::StatusRequest request;
     request.set_sweep(sweep);
     ASSIGN_OR_RETURN(response,

@@ -21,7 +21,8 @@
 #define ICLSWEEP_ASSIGN_OR_RETURN(holder, target, expression) \
   auto holder = (expression);                                 \
   if (!holder.ok()) return std::move(holder).status();        \
-  target = *std::move(holder)
+  target =                                                    \
+      *std::move(holder)  // NOLINT(bugprone-macro-parentheses): may declare
 
 // ASSIGN_OR_RETURN(auto x, F()): x = *F(), or returns F's status.
 #define ASSIGN_OR_RETURN(target, expression)                              \

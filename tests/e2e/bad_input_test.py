@@ -23,7 +23,7 @@ BAD_FILES = [
     ("empty_axis", BASE + "grid: {seed: []}\n", "seed"),
     ("nan_axis", BASE + "grid: {train.learning_rate: [.nan]}\n", "bad.yaml:6:"),
     ("order_not_a_permutation", BASE + "grid: {prompt.task_order: [[0, 1, 1]]}\n", "permutation"),
-    ("prompt_longer_than_trained", BASE.replace("tasks: 3", "tasks: 3, examples_per_task: 5"), "3*(5+1)+1 = 19"),
+    ("prompt_longer_than_trained", BASE.replace("tasks: 3", "tasks: 3, examples_per_task: 5"), "3*6+1 = 19"),
     ("prompt_longer_than_positions",
      BASE.replace("points: 16", "points: 16").replace("tasks: 3", "tasks: 3, examples_per_task: 5, allow_extrapolation: true"), "19"),
     ("too_many_cells", BASE + "grid: {seed: {range: [0, 1000000]}, prompt.seed: {range: [0, 1000]}}\n", "1000000000"),
@@ -69,7 +69,7 @@ class BadInputTest(unittest.TestCase):
         self.assertFalse(os.path.exists(self.data))
 
     def test_grid_over_max_cells_is_refused(self):
-        self.assertIn("max", self.fails(2, "plan", "good.yaml", "--max-cells", "1"))
+        self.assertIn("more than the limit of 1", self.fails(2, "plan", "good.yaml", "--max-cells", "1"))
 
     def test_corrupt_database_exits_3_and_is_left_alone(self):
         os.makedirs(self.data)
