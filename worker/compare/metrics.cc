@@ -12,7 +12,7 @@ int64_t ArrayView::size() const {
                          [](int64_t a, int64_t b) { return a * b; });
 }
 
-int64_t LayerValues::undefined() const {
+int64_t LayerValues::Undefined() const {
   return std::accumulate(undefined_per_layer.begin(), undefined_per_layer.end(),
                          int64_t{0});
 }

@@ -30,7 +30,7 @@ struct LayerValues {
   std::vector<std::optional<double>> per_layer;  // mean over defined queries
   std::vector<int64_t> undefined_per_layer;
   std::optional<double> overall;  // mean over defined layers
-  int64_t undefined() const;
+  int64_t Undefined() const;
 };
 
 // Attention-output updates, each array [L, Q, E]: output of the attention block

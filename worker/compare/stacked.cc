@@ -13,7 +13,7 @@ namespace {
 
 // [N, S, E] -> [N, H, S, head_dim].
 at::Tensor SplitHeads(const at::Tensor& x, const ModelConfig& config) {
-  return x.unflatten(-1, {config.heads, config.head_dim()}).transpose(1, 2);
+  return x.unflatten(-1, {config.heads, config.HeadDim()}).transpose(1, 2);
 }
 
 // What may not be seen: [read, S].
@@ -68,7 +68,7 @@ KeyValueStack CopyKeyValues(const Gpt2& model, int64_t replicates) {
   const int64_t width = model.config().width;
   KeyValueStack stack;
   for (int layer = 0; layer < model.config().layers; ++layer) {
-    const BlockParameters block = model.block(layer);
+    const BlockParameters block = model.Block(layer);
     stack.weights.push_back(block.c_attn_weight.narrow(1, width, 2 * width)
                                 .detach()
                                 .expand({replicates, -1, -1})
@@ -87,10 +87,10 @@ at::Tensor StackedPass(const Gpt2& model, const KeyValueStack* stack,
   const int64_t width = config.width;
   const int64_t length = input.tokens.size(1);
   const int64_t read = length - input.read_from;
-  const double scale = 1 / std::sqrt(static_cast<double>(config.head_dim()));
+  const double scale = 1 / std::sqrt(static_cast<double>(config.HeadDim()));
   at::Tensor x = Embed(model, input);
   for (int layer = 0; layer < config.layers; ++layer) {
-    const BlockParameters block = model.block(layer);
+    const BlockParameters block = model.Block(layer);
     const at::Tensor normed = LayerNorm(x, block.ln_1_weight, block.ln_1_bias);
     const at::Tensor kv =
         KeysAndValues(normed, block, stack, static_cast<size_t>(layer));

@@ -103,7 +103,7 @@ void ComparisonTable::AddLayered(size_t index,
     layered.undefined[l] += values->undefined_per_layer[l];
   }
   if (values->overall) layered.values[layers].Add(*values->overall);
-  layered.undefined[layers] += values->undefined();
+  layered.undefined[layers] += values->Undefined();
 }
 
 void ComparisonTable::Add(const ReplicateArrays& r) {

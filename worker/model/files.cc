@@ -97,6 +97,28 @@ absl::Status RemoveBroken(const std::string& path) {
   return RemoveTree(aside);
 }
 
+// Renames a finished folder to its place. A rename replaces only an empty
+// folder, so a valid one that appears in between is never lost.
+absl::Status RenameInto(const std::string& temporary,
+                        const std::string& directory) {
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    if (rename(temporary.c_str(), directory.c_str()) == 0) {
+      return absl::OkStatus();
+    }
+    const int error = errno;
+    if (error != ENOTEMPTY && error != EEXIST && error != ENOTDIR) {
+      return DiskError("cannot rename to", directory, error);
+    }
+    if (CheckManifest(directory).ok()) {
+      return absl::AlreadyExistsError(
+          absl::StrCat("already published: ", directory));
+    }
+    RETURN_IF_ERROR(RemoveBroken(directory));
+  }
+  return absl::UnavailableError(absl::StrCat(
+      "cannot publish ", directory, ": another writer keeps replacing it"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
@@ -185,22 +207,9 @@ absl::Status PublishDirectory(
   RETURN_IF_ERROR(fill(temporary));
   RETURN_IF_ERROR(WriteManifest(temporary));
   RETURN_IF_ERROR(SyncDirectory(temporary));
-  // A rename replaces only an empty folder, so a valid one that appears in
-  // between is never lost.
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    if (rename(temporary.c_str(), directory.c_str()) == 0) {
-      std::move(remove).Cancel();
-      return SyncDirectory(ParentOf(directory));
-    }
-    if (errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR)
-      return DiskError("cannot rename to", directory, errno);
-    if (CheckManifest(directory).ok())
-      return absl::AlreadyExistsError(
-          absl::StrCat("already published: ", directory));
-    RETURN_IF_ERROR(RemoveBroken(directory));
-  }
-  return absl::UnavailableError(absl::StrCat(
-      "cannot publish ", directory, ": another writer keeps replacing it"));
+  RETURN_IF_ERROR(RenameInto(temporary, directory));
+  std::move(remove).Cancel();
+  return SyncDirectory(ParentOf(directory));
 }
 
 }  // namespace iclsweep

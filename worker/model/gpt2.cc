@@ -30,7 +30,7 @@ at::Tensor MergeHeads(const at::Tensor& x) {
 
 // The reverse.
 at::Tensor SplitHeads(const at::Tensor& x, const ModelConfig& config) {
-  return x.unflatten(-1, {config.heads, config.head_dim()}).transpose(1, 2);
+  return x.unflatten(-1, {config.heads, config.HeadDim()}).transpose(1, 2);
 }
 
 struct Heads {
@@ -240,7 +240,7 @@ Gpt2 Gpt2::Initialize(const ModelConfig& config, uint64_t seed) {
   return {config, std::move(parameters)};
 }
 
-BlockParameters Gpt2::block(int layer) const {
+BlockParameters Gpt2::Block(int layer) const {
   const auto* p =
       &parameters_[kBeforeBlocks + kPerBlock * static_cast<size_t>(layer)];
   return {p[0], p[1], p[2], p[3], p[4],  p[5],
@@ -250,8 +250,8 @@ BlockParameters Gpt2::block(int layer) const {
 at::Tensor Gpt2::Embed(const at::Tensor& tokens, int64_t first,
                        bool same_position) const {
   const at::Tensor rows =
-      positions().narrow(0, first, same_position ? 1 : tokens.size(1));
-  return at::linear(tokens, read_in_weight(), read_in_bias()) + rows;
+      PositionTable().narrow(0, first, same_position ? 1 : tokens.size(1));
+  return at::linear(tokens, ReadInWeight(), ReadInBias()) + rows;
 }
 
 at::Tensor Gpt2::ReadOut(const at::Tensor& hidden) const {
@@ -263,15 +263,15 @@ at::Tensor Gpt2::ReadOut(const at::Tensor& hidden) const {
 at::Tensor Gpt2::Forward(const at::Tensor& xs, const at::Tensor& ys) const {
   at::Tensor x = Embed(Interleave(xs, ys), 0, false);
   for (int layer = 0; layer + 1 < config_.layers; ++layer)
-    x = FullBlock(x, block(layer), config_);
-  return ReadOut(EvenBlock(x, block(config_.layers - 1), config_));
+    x = FullBlock(x, Block(layer), config_);
+  return ReadOut(EvenBlock(x, Block(config_.layers - 1), config_));
 }
 
 std::vector<at::Tensor> Gpt2::HiddenStates(const at::Tensor& xs,
                                            const at::Tensor& ys) const {
   std::vector<at::Tensor> states = {Embed(Interleave(xs, ys), 0, false)};
   for (int layer = 0; layer < config_.layers; ++layer)
-    states.push_back(FullBlock(states.back(), block(layer), config_));
+    states.push_back(FullBlock(states.back(), Block(layer), config_));
   states.back() = LayerNorm(states.back(), FromEnd(4), FromEnd(3));
   return states;
 }
@@ -288,7 +288,7 @@ at::Tensor Gpt2::Extend(const at::Tensor& tokens, int64_t first_position,
       at::ones({length, before + length}, options).tril(before);
   at::Tensor x = Embed(tokens, first_position, false);
   for (int layer = 0; layer < config_.layers; ++layer) {
-    const BlockParameters parameters = block(layer);
+    const BlockParameters parameters = Block(layer);
     const auto index = static_cast<size_t>(layer);
     const Heads heads =
         Project(LayerNorm(x, parameters.ln_1_weight, parameters.ln_1_bias),
@@ -312,10 +312,10 @@ at::Tensor Gpt2::ExtendQueries(const at::Tensor& tokens, int64_t position,
                                const KeyValueCache& cache) const {
   const c10::NoGradGuard no_gradients;
   const int64_t prefix = cache.length;
-  const double scale = 1.0 / std::sqrt(static_cast<double>(config_.head_dim()));
+  const double scale = 1.0 / std::sqrt(static_cast<double>(config_.HeadDim()));
   at::Tensor x = Embed(tokens, position, true);
   for (int layer = 0; layer < config_.layers; ++layer) {
-    const BlockParameters parameters = block(layer);
+    const BlockParameters parameters = Block(layer);
     const auto index = static_cast<size_t>(layer);
     const Heads heads =
         Project(LayerNorm(x, parameters.ln_1_weight, parameters.ln_1_bias),

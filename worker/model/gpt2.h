@@ -35,7 +35,7 @@ struct ModelConfig {
   int dims = 0;
   double init_std = 0.02;
 
-  int head_dim() const { return width / heads; }
+  int HeadDim() const { return width / heads; }
 };
 
 // InvalidArgument naming the value: everything positive, heads must divide
@@ -108,9 +108,11 @@ class Gpt2 {
   at::Tensor ExtendQueries(const at::Tensor& tokens, int64_t position,
                            const KeyValueCache& cache) const;
 
+  // NOLINTBEGIN(readability-identifier-naming): plain accessors
   const ModelConfig& config() const { return config_; }
   const std::vector<std::string>& names() const { return names_; }
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
+  // NOLINTEND(readability-identifier-naming)
   std::map<std::string, at::Tensor> NamedParameters() const;
   int64_t CountParameters() const;
 
@@ -121,12 +123,12 @@ class Gpt2 {
   Gpt2 Clone(at::ScalarType type, at::Device device) const;
   void RequireGradients(bool required);
 
-  const at::Tensor& read_in_weight() const { return parameters_[0]; }  // [E, d]
-  const at::Tensor& read_in_bias() const { return parameters_[1]; }    // [E]
-  const at::Tensor& positions() const {
+  const at::Tensor& ReadInWeight() const { return parameters_[0]; }  // [E, d]
+  const at::Tensor& ReadInBias() const { return parameters_[1]; }    // [E]
+  const at::Tensor& PositionTable() const {
     return parameters_[2];
   }  // [2 * positions, E]
-  BlockParameters block(int layer) const;
+  BlockParameters Block(int layer) const;
   // [B, S, d] at rows first .. first + S - 1 of the position table, or all at
   // row `first` -> [B, S, E].
   at::Tensor Embed(const at::Tensor& tokens, int64_t first,

@@ -136,7 +136,7 @@ TEST_F(FixtureTest, KendallOverDemonstrationTokensMatches) {
         KendallDemo({own_icl.data(), icl.shape}, {own_ft.data(), ft.shape});
     ExpectLayers(found, expected["tau_b_per_layer"], expected["tau_b"],
                  "tau_b");
-    EXPECT_EQ(found->undefined(), expected["undefined_tau_b"].get<int64_t>());
+    EXPECT_EQ(found->Undefined(), expected["undefined_tau_b"].get<int64_t>());
   }
 }
 
@@ -227,7 +227,7 @@ TEST_F(EdgeCaseTest, AttentionOutputs) {
       return ExpectValue(found->overall, expected, "overall");
     ExpectValue(found->overall, expected["overall"], "overall");
     if (expected.contains("undefined")) {
-      EXPECT_EQ(found->undefined(), expected["undefined"].get<int64_t>());
+      EXPECT_EQ(found->Undefined(), expected["undefined"].get<int64_t>());
     }
     if (expected.contains("per_layer"))
       ExpectLayers(found, expected["per_layer"], kNoOverall, "layers");

@@ -110,7 +110,7 @@ TEST_F(StackedTest, FinetuningAStackEqualsFinetuningEachModelAlone) {
                                      row(demo_xs_), row(demo_ys_));
     for (int layer = 0; layer < 3; ++layer) {
       const auto l = static_cast<size_t>(layer);
-      const BlockParameters block = alone.block(layer);
+      const BlockParameters block = alone.Block(layer);
       EXPECT_LT(MaxDifference(finetuned.stack.weights[l][r],
                               block.c_attn_weight.narrow(1, width, 2 * width)),
                 kTolerance);
@@ -170,7 +170,7 @@ TEST_F(StackedTest, RecordingsAreThoseOfTheQueryRow) {
   Recording recording;
   const at::Tensor tokens = at::cat({anchors_, query_xs_.narrow(1, 0, 1)}, 1);
   StackedPass(model_, nullptr, {tokens, 4, true}, &recording);
-  const BlockParameters block = model_.block(0);
+  const BlockParameters block = model_.Block(0);
   const at::Tensor normed = LayerNorm(model_.Embed(tokens, 0, false),
                                       block.ln_1_weight, block.ln_1_bias);
   const at::Tensor qkv =
@@ -206,7 +206,7 @@ TEST_F(StackedTest, TrainingQueriesAreRecordedBeforeEachUpdate) {
   // they stand after the anchors.
   const at::Tensor pair =
       Interleave(demo_xs_.narrow(1, 2, 1), demo_ys_.narrow(1, 2, 1));
-  const BlockParameters block = model_.block(0);
+  const BlockParameters block = model_.Block(0);
   const at::Tensor normed = LayerNorm(model_.Embed(pair, 4, false),
                                       block.ln_1_weight, block.ln_1_bias);
   const at::Tensor queries =
