@@ -47,7 +47,7 @@ TEST_P(SweepFilesTest, HasTheJobsItsCommentsPromise) {
 
 INSTANTIATE_TEST_SUITE_P(
     Deployed, SweepFilesTest,
-    ::testing::Values(Expected{"quickstart", 72, 2, 72, 72, 36},
+    ::testing::Values(Expected{"quickstart", 108, 2, 108, 108, 54},
                       Expected{"smoke", 16, 2, 16, 16, 8},
                       Expected{"paper", 15840, 2, 15840, 15840, 7920}),
     [](const auto& test) { return std::string(test.param.name); });
