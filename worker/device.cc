@@ -49,7 +49,8 @@ std::string GpuModel() {
 
 absl::StatusOr<Provenance> SetUpDevice(const std::string& device, int threads) {
   at::set_num_threads(threads);
-  at::set_num_interop_threads(1);
+  // Can be set once per process.
+  if (at::get_num_interop_threads() != 1) at::set_num_interop_threads(1);
   at::globalContext().setFlushDenormal(true);
   at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
   at::globalContext().setDeterministicCuDNN(true);

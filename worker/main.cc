@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <array>
 #include <cstdio>
+#include <filesystem>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -161,6 +162,12 @@ int Main(int argc, char** argv) {
     return code == 0 ? 0 : 2;
   }
   if (predict->parsed()) {
+    // The weights file stands for its folder.
+    if (std::filesystem::is_regular_file(arguments.checkpoint)) {
+      arguments.checkpoint = std::filesystem::absolute(arguments.checkpoint)
+                                 .parent_path()
+                                 .string();
+    }
     const absl::Status status =
         Predict(arguments.checkpoint, arguments.prompts, arguments.out);
     return status.ok() ? 0 : Fail(status);
