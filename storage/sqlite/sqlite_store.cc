@@ -497,7 +497,7 @@ absl::StatusOr<int64_t> CheckedSchemaVersion(Database* database) {
                    database->QueryInteger("PRAGMA user_version"));
   ASSIGN_OR_RETURN(const int64_t application,
                    database->QueryInteger("PRAGMA application_id"));
-  if (tables == 0 && version == 0) return 0;
+  if (tables == 0 && version == 0 && application == 0) return 0;
   if (application != kApplicationId) return NotOurDatabase(database->file());
   if (version > kSchemaVersion)
     return NewerSchema(database->file(), static_cast<int>(version),
