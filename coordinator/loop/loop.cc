@@ -202,8 +202,8 @@ absl::Status Loop::Restore() {
   const int64_t now = clock_->MonotonicMicros();
   JobsAdded all;
   RETURN_IF_ERROR(store_->ForEachJob([&](const JobRow& row) {
-    all.jobs.push_back(
-        {row.id, row.stage, row.depends_on, row.state, row.last_attempt, 3});
+    all.jobs.push_back({row.id, row.stage, row.depends_on, row.state,
+                        row.last_attempt, row.max_attempts});
   }));
   const Effects effects = core_.Apply(all, now);
   ASSIGN_OR_RETURN(const std::vector<SpentBudget> budgets,

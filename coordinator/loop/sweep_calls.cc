@@ -53,7 +53,7 @@ absl::Status Loop::Handle(SubmitCall& call) {
 absl::StatusOr<NewJob> Loop::StorePlannedJob(const PlannedJob& planned,
                                              const std::vector<JobId>& ids,
                                              uint32_t max_attempts) {
-  NewJobRow row{planned.key, planned.stage, planned.inputs, {}};
+  NewJobRow row{planned.key, planned.stage, planned.inputs, {}, max_attempts};
   for (const int parent : planned.depends_on)
     row.depends_on.push_back(ids[static_cast<size_t>(parent)]);
   bool inserted = false;

@@ -135,6 +135,35 @@ TEST_F(OpenTest, EmptyFileBecomesADatabase) {
   EXPECT_OK(OpenForReading(file_).status());
 }
 
+TEST_F(OpenTest, OlderSchemaIsBroughtUpToDateAfterABackup) {
+  const std::string first = BytesOfFile("../storage/schema/001_initial.sql");
+  ASSERT_FALSE(first.empty());
+  MakeForeign(absl::StrCat(
+      first,
+      "INSERT INTO meta VALUES ('database_uuid', 'old-one');"
+      "INSERT INTO job (key, stage, state, numerics_version, inputs, "
+      "created_us) VALUES (zeroblob(32), 'train', 'ready', 1, x'', 7);"
+      "PRAGMA application_id = ",
+      'i' << 24 | 'c' << 16 | 'l' << 8 | 's', "; PRAGMA user_version = 1"));
+  {
+    ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Store> store,
+                         OpenSqliteStore(file_));
+    ASSERT_OK_AND_ASSIGN(const std::string uuid, store->DatabaseUuid());
+    EXPECT_EQ(uuid, "old-one");
+  }
+  EXPECT_THAT(CommittedRows(file_, "PRAGMA user_version"),
+              ElementsAre(absl::StrCat(kSchemaVersion)));
+  EXPECT_THAT(CommittedRows(file_,
+                            "SELECT state, created_us, max_attempts "
+                            "FROM job"),
+              ElementsAre("ready|7|3"));
+  const std::string backup =
+      absl::StrCat(file_, ".before-schema-", kSchemaVersion);
+  EXPECT_THAT(CommittedRows(backup, "PRAGMA user_version"), ElementsAre("1"));
+  EXPECT_THAT(CommittedRows(backup, "SELECT created_us FROM job"),
+              ElementsAre("7"));
+}
+
 TEST_F(OpenTest, NewerSchemaIsRefusedByBothVersions) {
   EXPECT_OK(OpenSqliteStore(file_).status());
   Alter("PRAGMA user_version = 99");

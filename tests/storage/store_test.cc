@@ -193,6 +193,23 @@ TEST_F(StoreTest, JobWithAKnownKeyIsTheSameJob) {
               ElementsAre("train|done|inputs-1"));
 }
 
+TEST_F(StoreTest, LargestLimitOnAttemptsIsKept) {
+  Write([&] {
+    for (const uint32_t limit : {2U, 5U, 4U}) {
+      NewJobRow job = JobOf(1, Stage::kTrain);
+      job.max_attempts = limit;
+      bool inserted = false;
+      const absl::StatusOr<JobRow> row =
+          store_->UpsertJob(job, kRowTime, &inserted);
+      ASSERT_OK(row.status());
+      EXPECT_EQ(row->max_attempts, limit == 2 ? 2U : 5U);
+    }
+  });
+  ASSERT_OK(store_->ForEachJob(
+      [](const JobRow& row) { EXPECT_EQ(row.max_attempts, 5U); }));
+  EXPECT_THAT(Rows("SELECT max_attempts FROM job"), ElementsAre("5"));
+}
+
 TEST_F(StoreTest, JobsComeBackInOrderWithWhatTheyDependOn) {
   JobId train_a;
   JobId train_b;
