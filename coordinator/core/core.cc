@@ -297,9 +297,13 @@ void Core::On(const LeaseRequested& event, int64_t now_us, Effects* out) {
         {event.worker, event.request, worker->second.last_leases, false});
     return;
   }
-  for (const Poll& parked : polls_) {
-    if (parked.worker == event.worker)
-      AnswerEmpty(parked, false, out);  // its caller has moved on
+  for (Poll& parked : polls_) {
+    if (parked.worker != event.worker) continue;
+    if (parked.request == event.request) {  // asked again: still one poll
+      parked.until_us = event.wait_until_us;
+      return;
+    }
+    AnswerEmpty(parked, false, out);  // its caller has moved on
   }
   std::erase_if(polls_, [&](const Poll& parked) {
     return parked.worker == event.worker;
