@@ -125,7 +125,11 @@ void Loop::CountSteps(const v1::SyncRequest& request) {
     count.done += held.steps_done();
     count.total += held.steps_total();
   }
+  count.at_us = clock_->MonotonicMicros();
   steps_[WorkerId{request.worker_id()}] = count;
+  std::erase_if(steps_, [&](const auto& entry) {  // its process is gone
+    return count.at_us - entry.second.at_us > options_.lease_us;
+  });
   StepCount sum;
   for (const auto& [worker, steps] : steps_) {
     sum.done += steps.done;
