@@ -11,6 +11,9 @@
 namespace iclsweep {
 namespace {
 
+// A stored sweep's size was accepted when it was submitted.
+constexpr ParseOptions kAnySize{std::numeric_limits<uint64_t>::max()};
+
 absl::Status Stopping() {
   return absl::UnavailableError("the coordinator is stopping");
 }
@@ -231,7 +234,7 @@ absl::Status Loop::RestoreSweeps() {
     ASSIGN_OR_RETURN(
         SweepSpec spec,
         ParseSweep(row.spec_yaml, absl::StrCat("sweep ", row.name, " (stored)"),
-                   ParseOptions{}));
+                   kAnySize));
     StartExpansion(row.id, row.revision, row.cells_expanded, std::move(spec));
   }
   return absl::OkStatus();
