@@ -49,6 +49,7 @@ struct NewJobRow {
   Stage stage = Stage::kTrain;
   std::string inputs;  // serialized stage message, opaque here
   std::vector<JobId> depends_on;
+  uint32_t max_attempts = 3;  // per cause
 };
 
 struct JobRow {
@@ -58,6 +59,7 @@ struct JobRow {
   JobState state = JobState::kBlocked;
   uint32_t last_attempt = 0;
   std::vector<JobId> depends_on;
+  uint32_t max_attempts = 3;
 };
 
 struct CellRow {
@@ -147,7 +149,7 @@ class Store {
   virtual absl::Status SetCellsExpanded(SweepId sweep, uint64_t cells) = 0;
 
   // The job with that key, inserted as blocked if it was not there. `*inserted`
-  // tells.
+  // tells. Of two limits on attempts the larger one is kept.
   virtual absl::StatusOr<JobRow> UpsertJob(const NewJobRow& job, int64_t now_us,
                                            bool* inserted) = 0;
   virtual absl::Status InsertCell(SweepId sweep, int revision,

@@ -222,10 +222,9 @@ bool Core::Renew(WorkerId worker, const LeaseProgress& progress,
 }
 
 void Core::On(const Synced& event, int64_t now_us, Effects* out) {
-  if (!workers_.contains(event.worker)) {
-    out->unknown_worker = true;
-    return;
-  }
+  const auto worker = workers_.find(event.worker);
+  out->unknown_worker = worker == workers_.end() || worker->second.restored;
+  if (worker == workers_.end()) return;
   for (const LeaseProgress& progress : event.held) {
     if (!Renew(event.worker, progress, now_us))
       out->revoked.push_back(progress.lease);
@@ -288,7 +287,7 @@ void Core::On(const LeaseRequested& event, int64_t now_us, Effects* out) {
   const Poll poll{event.worker, event.request, event.max_jobs,
                   event.wait_until_us};
   const auto worker = workers_.find(event.worker);
-  if (worker == workers_.end()) {
+  if (worker == workers_.end() || worker->second.restored) {
     AnswerEmpty(poll, /*unknown_worker=*/true, out);
     return;
   }
@@ -297,9 +296,13 @@ void Core::On(const LeaseRequested& event, int64_t now_us, Effects* out) {
         {event.worker, event.request, worker->second.last_leases, false});
     return;
   }
-  for (const Poll& parked : polls_) {
-    if (parked.worker == event.worker)
-      AnswerEmpty(parked, false, out);  // its caller has moved on
+  for (Poll& parked : polls_) {
+    if (parked.worker != event.worker) continue;
+    if (parked.request == event.request) {  // asked again: still one poll
+      parked.until_us = event.wait_until_us;
+      return;
+    }
+    AnswerEmpty(parked, false, out);  // its caller has moved on
   }
   std::erase_if(polls_, [&](const Poll& parked) {
     return parked.worker == event.worker;
@@ -402,6 +405,7 @@ void Core::RestoreLease(LeaseRef lease, WorkerId worker_id,
   deadlines_.insert({job->deadline_us, lease.job});
   Worker& worker = workers_[worker_id];
   worker.slot = slot;
+  worker.restored = true;  // what it can run is not on disk
   worker.held.insert(lease.job);
   worker_of_slot_[slot] = worker_id;
 }

@@ -42,7 +42,8 @@ class Core {
   Effects Apply(const Event& event, int64_t now_us);
 
   // Restart: after the jobs came in by JobsAdded, the attempts that had no end.
-  // Each gets a whole lease of grace.
+  // Each gets a whole lease of grace, and its worker keeps what it holds but is
+  // asked to register again, since what it can run is not known.
   void RestoreLease(LeaseRef lease, WorkerId worker, const std::string& slot,
                     int64_t now_us);
   void RestoreBudget(JobId job, Cause cause, uint32_t spent);
@@ -79,6 +80,7 @@ class Core {
   };
   struct Worker {
     std::string slot;
+    bool restored = false;  // known from before a restart; must register again
     uint32_t stages = 0;
     std::set<JobId> held;
     std::string last_request;  // answered with last_leases

@@ -11,6 +11,9 @@
 namespace iclsweep {
 namespace {
 
+// A stored sweep's size was accepted when it was submitted.
+constexpr ParseOptions kAnySize{std::numeric_limits<uint64_t>::max()};
+
 absl::Status Stopping() {
   return absl::UnavailableError("the coordinator is stopping");
 }
@@ -202,8 +205,8 @@ absl::Status Loop::Restore() {
   const int64_t now = clock_->MonotonicMicros();
   JobsAdded all;
   RETURN_IF_ERROR(store_->ForEachJob([&](const JobRow& row) {
-    all.jobs.push_back(
-        {row.id, row.stage, row.depends_on, row.state, row.last_attempt, 3});
+    all.jobs.push_back({row.id, row.stage, row.depends_on, row.state,
+                        row.last_attempt, row.max_attempts});
   }));
   const Effects effects = core_.Apply(all, now);
   ASSIGN_OR_RETURN(const std::vector<SpentBudget> budgets,
@@ -231,7 +234,7 @@ absl::Status Loop::RestoreSweeps() {
     ASSIGN_OR_RETURN(
         SweepSpec spec,
         ParseSweep(row.spec_yaml, absl::StrCat("sweep ", row.name, " (stored)"),
-                   ParseOptions{}));
+                   kAnySize));
     StartExpansion(row.id, row.revision, row.cells_expanded, std::move(spec));
   }
   return absl::OkStatus();

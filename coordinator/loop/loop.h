@@ -121,6 +121,7 @@ class Loop {
   struct StepCount {
     uint64_t done = 0;
     uint64_t total = 0;
+    int64_t at_us = 0;  // when it was told; worth a lease
   };
 
   Loop(const LoopOptions& options, Store* store, Clock* clock)

@@ -1,6 +1,7 @@
 // Submitting a sweep, and its expansion into cells and jobs in steps that
 // interleave with everything else.
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -25,7 +26,8 @@ absl::Status Loop::Handle(SubmitCall& call) {
     }
     std::string diff = "(its stored file cannot be read by this version)";
     const absl::StatusOr<SweepSpec> before =
-        ParseSweep(known->spec_yaml, "stored", ParseOptions{});
+        ParseSweep(known->spec_yaml, "stored",
+                   ParseOptions{std::numeric_limits<uint64_t>::max()});
     if (before.ok()) diff = absl::StrJoin(DiffSpecs(*before, spec), "\n  ");
     Reply(
         std::move(call.done),
@@ -53,7 +55,7 @@ absl::Status Loop::Handle(SubmitCall& call) {
 absl::StatusOr<NewJob> Loop::StorePlannedJob(const PlannedJob& planned,
                                              const std::vector<JobId>& ids,
                                              uint32_t max_attempts) {
-  NewJobRow row{planned.key, planned.stage, planned.inputs, {}};
+  NewJobRow row{planned.key, planned.stage, planned.inputs, {}, max_attempts};
   for (const int parent : planned.depends_on)
     row.depends_on.push_back(ids[static_cast<size_t>(parent)]);
   bool inserted = false;

@@ -1,4 +1,6 @@
 // What the loop does for each call of a worker.
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -21,6 +23,31 @@ uint32_t UsableStages(const v1::RegisterRequest& request) {
       stages |= StageBit(*stage);
   }
   return stages;
+}
+
+// What the store would refuse: the same measurement or curve point twice. Found
+// here, so that one bad result never fails the batch it came in.
+absl::Status CheckNoRepeats(const StageResult& result) {
+  std::set<std::tuple<absl::string_view, absl::string_view, int, int, int, int>>
+      rows;
+  for (const Measurement& m : result.measurements) {
+    if (!rows.insert({m.predictor, m.name, m.task, m.position, m.layer, m.head})
+             .second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("completion.measurements: ", m.predictor, " ", m.name,
+                       " (task ", m.task, ", position ", m.position, ", layer ",
+                       m.layer, ", head ", m.head, ") is given twice"));
+    }
+  }
+  std::set<std::pair<absl::string_view, int64_t>> points;
+  for (const CurvePoint& point : result.curve) {
+    if (!points.insert({point.name, point.step}).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("completion.curve: ", point.name, " at step ",
+                       point.step, " is given twice"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -125,7 +152,11 @@ void Loop::CountSteps(const v1::SyncRequest& request) {
     count.done += held.steps_done();
     count.total += held.steps_total();
   }
+  count.at_us = clock_->MonotonicMicros();
   steps_[WorkerId{request.worker_id()}] = count;
+  std::erase_if(steps_, [&](const auto& entry) {  // its process is gone
+    return count.at_us - entry.second.at_us > options_.lease_us;
+  });
   StepCount sum;
   for (const auto& [worker, steps] : steps_) {
     sum.done += steps.done;
@@ -156,10 +187,20 @@ absl::Status Loop::CompleteOne(WorkerId worker, const v1::Completion& wire,
                                v1::CompleteResponse* response) {
   absl::StatusOr<Completion> completion = FromWire(wire);
   if (!completion.ok()) return completion.status();
+  RETURN_IF_ERROR(CheckNoRepeats(completion->result));
   if (completion->database_uuid != database_uuid_) {
     spdlog::warn(
         "a result for database {} arrived here, in {}; refused as stale",
         completion->database_uuid, database_uuid_);
+    response->add_verdicts(v1::COMPLETION_VERDICT_STALE);
+    return absl::OkStatus();
+  }
+  // A database restored from a backup gives old job ids to new jobs.
+  ASSIGN_OR_RETURN(const std::optional<JobPayload> job,
+                   store_->Payload(completion->lease.job));
+  if (!job.has_value() || job->key != completion->key) {
+    spdlog::warn("a result for job {} has another job's key; refused as stale",
+                 completion->lease.job.value);
     response->add_verdicts(v1::COMPLETION_VERDICT_STALE);
     return absl::OkStatus();
   }

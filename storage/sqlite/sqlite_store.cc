@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 #include <utility>
@@ -156,9 +157,11 @@ class SqliteStore final : public Store {
     row.key = job.key;
     row.stage = job.stage;
     row.depends_on = job.depends_on;
+    row.max_attempts = job.max_attempts;
     {
       Statement query = db_->Prepare(
-          "SELECT job_id, state, last_attempt FROM job WHERE key = ?");
+          "SELECT job_id, state, last_attempt, max_attempts FROM job WHERE key "
+          "= ?");
       query.BindBlob(BytesOf(job.key));
       ASSIGN_OR_RETURN(const bool found, query.Step());
       *inserted = !found;
@@ -166,17 +169,29 @@ class SqliteStore final : public Store {
         row.id = JobId{query.Integer(0)};
         row.state = StateFromName(query.Text(1));
         row.last_attempt = static_cast<uint32_t>(query.Integer(2));
-        return row;
+        row.max_attempts =
+            std::max(job.max_attempts, static_cast<uint32_t>(query.Integer(3)));
       }
+    }
+    if (!*inserted) {
+      RETURN_IF_ERROR(db_->Prepare("UPDATE job SET max_attempts = ? WHERE "
+                                   "job_id = ? AND max_attempts < ?")
+                          .Bind(int64_t{row.max_attempts})
+                          .Bind(row.id.value)
+                          .Bind(int64_t{row.max_attempts})
+                          .Run());
+      return row;
     }
     RETURN_IF_ERROR(
         db_->Prepare("INSERT INTO job (key, stage, state, numerics_version, "
-                     "inputs, created_us) VALUES (?, ?, 'blocked', ?, ?, ?)")
+                     "inputs, created_us, max_attempts) VALUES (?, ?, "
+                     "'blocked', ?, ?, ?, ?)")
             .BindBlob(BytesOf(job.key))
             .Bind(StageName(job.stage))
             .Bind(static_cast<int64_t>(NumericsVersion(job.stage)))
             .BindBlob(job.inputs)
             .Bind(now_us)
+            .Bind(int64_t{job.max_attempts})
             .Run());
     row.id = JobId{db_->LastInsertId()};
     for (const JobId parent : job.depends_on) {
@@ -369,8 +384,8 @@ class SqliteStore final : public Store {
   absl::Status ForEachJob(
       const std::function<void(const JobRow&)>& visit) override {
     Statement query = db_->Prepare(
-        "SELECT job_id, key, stage, state, last_attempt FROM job ORDER BY "
-        "job_id");
+        "SELECT job_id, key, stage, state, last_attempt, max_attempts FROM job "
+        "ORDER BY job_id");
     Statement parents = db_->Prepare(
         "SELECT job_id, depends_on_job_id FROM job_dependency ORDER BY job_id, "
         "depends_on_job_id");
@@ -384,6 +399,7 @@ class SqliteStore final : public Store {
       job.stage = StageFromName(query.Text(2)).value_or(Stage::kNoop);
       job.state = StateFromName(query.Text(3));
       job.last_attempt = static_cast<uint32_t>(query.Integer(4));
+      job.max_attempts = static_cast<uint32_t>(query.Integer(5));
       while (parent && parents.Integer(0) == job.id.value) {
         job.depends_on.push_back(JobId{parents.Integer(1)});
         ASSIGN_OR_RETURN(parent, parents.Step());
@@ -497,7 +513,7 @@ absl::StatusOr<int64_t> CheckedSchemaVersion(Database* database) {
                    database->QueryInteger("PRAGMA user_version"));
   ASSIGN_OR_RETURN(const int64_t application,
                    database->QueryInteger("PRAGMA application_id"));
-  if (tables == 0 && version == 0) return 0;
+  if (tables == 0 && version == 0 && application == 0) return 0;
   if (application != kApplicationId) return NotOurDatabase(database->file());
   if (version > kSchemaVersion)
     return NewerSchema(database->file(), static_cast<int>(version),

@@ -1,5 +1,7 @@
 #include "storage/sqlite/views.h"
 
+#include <sqlite3.h>
+
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -12,26 +14,19 @@
 namespace iclsweep {
 namespace {
 
-// Columns of the views, and the SQL keywords that are likely parameter names.
-constexpr absl::string_view kTaken[] = {
-    "sweep",        "cell",       "stage",
-    "predictor",    "name",       "task",
-    "position",     "layer",      "head",
-    "value",        "kind",       "n",
-    "key",          "state",      "failed",
-    "done",         "jobs",       "standard_error",
-    "theory_value", "non_finite", "order",
-    "group",        "index",      "limit",
-    "table",        "select",     "where",
-    "from",         "values",     "set",
-    "case",         "check",      "join",
-    "on",           "in",         "is",
-    "as",           "by",         "to",
-    "default"};
+// Columns of the views.
+constexpr absl::string_view kColumns[] = {
+    "sweep", "cell",           "stage",        "predictor",
+    "name",  "task",           "position",     "layer",
+    "head",  "value",          "kind",         "n",
+    "key",   "state",          "failed",       "done",
+    "jobs",  "standard_error", "theory_value", "non_finite"};
 
-bool IsTaken(absl::string_view column) {
-  return std::find(std::begin(kTaken), std::end(kTaken), column) !=
-         std::end(kTaken);
+bool IsTaken(const std::string& column) {
+  return std::find(std::begin(kColumns), std::end(kColumns), column) !=
+             std::end(kColumns) ||
+         sqlite3_keyword_check(column.c_str(),
+                               static_cast<int>(column.size())) != 0;
 }
 
 std::string LastElement(absl::string_view path) {

@@ -1,0 +1,113 @@
+// A store that passes everything on to a real one, fails its commits on demand
+// as a full disk does, and calls hooks on the loop's thread.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "storage/store.h"
+
+namespace iclsweep::testing {
+
+class FaultyStore final : public Store {
+ public:
+  static constexpr int kForEver = 1 << 30;
+
+  explicit FaultyStore(std::unique_ptr<Store> store)
+      : store_(std::move(store)) {}
+
+  // The next `count` commits fail (not one under way); their transaction stays
+  // open for Rollback.
+  void FailCommits(int count) { failures_ = count; }
+  bool failing() const { return failures_ > 0; }
+  // Called before a commit is tried, and after the cursor of an expansion
+  // moved. Set before the loop starts.
+  std::function<void()> on_commit;
+  std::function<void(uint64_t cells)> on_cells;
+
+  absl::Status Begin() override { return store_->Begin(); }
+  absl::Status Commit() override {
+    const bool fails = failures_ > 0;
+    if (on_commit) on_commit();
+    if (!fails) return store_->Commit();
+    --failures_;
+    return absl::UnavailableError("commit: database or disk is full");
+  }
+  void Rollback() override { store_->Rollback(); }
+  absl::StatusOr<std::string> DatabaseUuid() override {
+    return store_->DatabaseUuid();
+  }
+  absl::StatusOr<uint64_t> NewEpoch(absl::string_view owner,
+                                    int64_t now_us) override {
+    return store_->NewEpoch(owner, now_us);
+  }
+  absl::StatusOr<std::optional<SweepRow>> FindSweep(
+      absl::string_view name) override {
+    return store_->FindSweep(name);
+  }
+  absl::StatusOr<std::vector<SweepRow>> UnexpandedSweeps() override {
+    return store_->UnexpandedSweeps();
+  }
+  absl::StatusOr<SweepId> InsertSweep(const SweepRow& row,
+                                      absl::Span<const AxisRow> axes) override {
+    return store_->InsertSweep(row, axes);
+  }
+  absl::Status SetCellsExpanded(SweepId sweep, uint64_t cells) override {
+    const absl::Status status = store_->SetCellsExpanded(sweep, cells);
+    if (on_cells) on_cells(cells);
+    return status;
+  }
+  absl::StatusOr<JobRow> UpsertJob(const NewJobRow& job, int64_t now_us,
+                                   bool* inserted) override {
+    return store_->UpsertJob(job, now_us, inserted);
+  }
+  absl::Status InsertCell(SweepId sweep, int revision,
+                          const CellRow& cell) override {
+    return store_->InsertCell(sweep, revision, cell);
+  }
+  absl::StatusOr<WorkerId> InsertWorker(const WorkerRow& worker,
+                                        int64_t now_us) override {
+    return store_->InsertWorker(worker, now_us);
+  }
+  absl::Status SetJobState(JobId job, JobState state) override {
+    return store_->SetJobState(job, state);
+  }
+  absl::Status StartAttempt(const AttemptStart& attempt) override {
+    return store_->StartAttempt(attempt);
+  }
+  absl::Status EndAttempt(const AttemptEnd& attempt) override {
+    return store_->EndAttempt(attempt);
+  }
+  absl::Status InsertResult(const Completion& completion,
+                            int64_t now_us) override {
+    return store_->InsertResult(completion, now_us);
+  }
+  absl::Status InsertEvent(absl::string_view kind, JobId job, uint32_t attempt,
+                           WorkerId worker, absl::string_view text,
+                           int64_t now_us) override {
+    return store_->InsertEvent(kind, job, attempt, worker, text, now_us);
+  }
+  absl::StatusOr<std::optional<JobPayload>> Payload(JobId job) override {
+    return store_->Payload(job);
+  }
+  absl::Status ForEachJob(
+      const std::function<void(const JobRow&)>& visit) override {
+    return store_->ForEachJob(visit);
+  }
+  absl::StatusOr<std::vector<OpenAttempt>> OpenAttempts() override {
+    return store_->OpenAttempts();
+  }
+  absl::StatusOr<std::vector<SpentBudget>> SpentBudgets() override {
+    return store_->SpentBudgets();
+  }
+
+ private:
+  const std::unique_ptr<Store> store_;
+  std::atomic<int> failures_ = 0;
+};
+
+}  // namespace iclsweep::testing
