@@ -36,6 +36,7 @@ at::Tensor BlockTokens(const PromptBlock& block, int task) {
 at::Tensor FinalTokens(const PromptBlock& block,
                        const std::vector<int>& order) {
   std::vector<at::Tensor> queries;
+  queries.reserve(order.size());
   for (const int task : order)
     queries.push_back(TaskRows(block.queries, block, task, block.dims));
   return at::stack(queries, 1);
