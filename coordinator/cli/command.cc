@@ -27,22 +27,8 @@ int Fail(const absl::Status& status) {
   }
 }
 
-void AddDataOption(CLI::App* command, CommandContext* context) {
-  command->add_option("--data", context->data_dir, "data directory")
-      ->envname("ICLSWEEP_DATA")
-      ->capture_default_str();
-}
-
-void AddCoordinatorOption(CLI::App* command, CommandContext* context) {
-  command
-      ->add_option("--coordinator", context->coordinator,
-                   "host:port or unix:/path of a running coordinator")
-      ->envname("ICLSWEEP_COORDINATOR");
-}
-
-void AddJsonOption(CLI::App* command, CommandContext* context) {
-  command->add_flag("--json", context->json,
-                    "machine-readable output on stdout");
+int ExitCode(const absl::Status& status) {
+  return status.ok() ? kAllDone : Fail(status);
 }
 
 absl::StatusOr<std::string> ReadSweepFile(const std::string& path) {

@@ -2,13 +2,17 @@
 // becomes an exit code.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "storage/sqlite/database.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace iclsweep {
 
@@ -20,6 +24,9 @@ inline constexpr int kCannotReach = 3;
 inline constexpr int kRefused = 4;
 inline constexpr int kInterrupted = 130;
 
+// The largest --max-cells.
+inline constexpr int64_t kMostCells = 1'000'000'000'000;
+
 struct CommandContext {
   std::string data_dir = "./iclsweep-data";
   std::string coordinator;
@@ -27,13 +34,10 @@ struct CommandContext {
   int exit_code = kAllDone;
 };
 
+// kAllDone, or what Fail says.
+int ExitCode(const absl::Status& status);
 // Prints "iclsweep: <message>" on stderr; the exit code for the status.
 int Fail(const absl::Status& status);
-
-// Options that several commands take.
-void AddDataOption(CLI::App* command, CommandContext* context);
-void AddCoordinatorOption(CLI::App* command, CommandContext* context);
-void AddJsonOption(CLI::App* command, CommandContext* context);
 
 // Bytes of a sweep file; InvalidArgument when it is missing, a directory or
 // unreadable.

@@ -21,20 +21,14 @@ absl::StatusOr<int64_t> Micros(const std::string& flag,
 
 }  // namespace
 
-void AddCoordinatorFlags(CLI::App* command, CoordinatorFlags* flags) {
-  command
-      ->add_option("--lease", flags->lease,
-                   "a worker not heard of for so long loses its job")
-      ->capture_default_str();
-  command
-      ->add_option("--heartbeat", flags->heartbeat,
-                   "how often workers report; less than half of --lease")
-      ->capture_default_str();
-  command
-      ->add_option("--checkpoint-every", flags->checkpoint_every,
-                   "training steps between partial checkpoints; 0 = none")
-      ->check(CLI::Range(int64_t{0}, int64_t{1'000'000'000}))
-      ->capture_default_str();
+void AddCoordinatorFlags(Command* command, CoordinatorFlags* flags) {
+  command->Text("--lease", &flags->lease,
+                "a worker not heard of for so long loses its job");
+  command->Text("--heartbeat", &flags->heartbeat,
+                "how often workers report; less than half of --lease");
+  command->Count("--checkpoint-every", &flags->checkpoint_every, 0,
+                 1'000'000'000,
+                 "training steps between partial checkpoints; 0 = none");
 }
 
 absl::StatusOr<LoopOptions> LoopOptionsFrom(const CoordinatorFlags& flags) {

@@ -1,10 +1,10 @@
 // Options that `run` and `serve` share.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "coordinator/cli/options.h"
 #include "coordinator/loop/loop.h"
 
 namespace iclsweep {
@@ -15,7 +15,7 @@ struct CoordinatorFlags {
   int64_t checkpoint_every = 500;
 };
 
-void AddCoordinatorFlags(CLI::App* command, CoordinatorFlags* flags);
+void AddCoordinatorFlags(Command* command, CoordinatorFlags* flags);
 // InvalidArgument naming the flag.
 absl::StatusOr<LoopOptions> LoopOptionsFrom(const CoordinatorFlags& flags);
 

@@ -9,6 +9,7 @@
 #include "coordinator/cli/canonical_export.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/headline.h"
+#include "coordinator/cli/options.h"
 #include "coordinator/cli/table.h"
 #include "coordinator/service/server.h"
 #include "proto/base/status_macros.h"
@@ -72,25 +73,22 @@ absl::Status Export(const ExportArguments& arguments,
 }  // namespace
 
 void AddExport(CLI::App* app, CommandContext* context) {
-  CLI::App* command = app->add_subcommand(
-      "export", "All result rows of a sweep as CSV or JSON Lines.");
   auto arguments = std::make_shared<ExportArguments>();
-  command->add_option("sweep", arguments->sweep,
-                      "name of the sweep; default: the newest");
-  command->add_option("--format", arguments->format, "csv or jsonl")
-      ->check(CLI::IsMember({"csv", "jsonl"}))
-      ->capture_default_str();
-  command->add_option("-o,--output", arguments->output,
-                      "file to write; default: standard output");
-  command->add_flag("--canonical", arguments->canonical,
-                    "JSON Lines of cells, measurements, curves and weights "
-                    "without times, hosts or attempts: equal results "
-                    "give equal bytes");
-  AddDataOption(command, context);
-  command->callback([arguments, context] {
-    const absl::Status status = Export(*arguments, *context);
-    context->exit_code = status.ok() ? kAllDone : Fail(status);
-  });
+  Command command(app, context, "export",
+                  "All result rows of a sweep as CSV or JSON Lines.");
+  command.Positional("sweep", &arguments->sweep,
+                     "name of the sweep; default: the newest");
+  command.Choice("--format", &arguments->format, {"csv", "jsonl"},
+                 "of the rows");
+  command.Text("-o,--output", &arguments->output,
+               "file to write; default: standard output");
+  command.Flag("--canonical", &arguments->canonical,
+               "JSON Lines of cells, measurements, curves and weights without "
+               "times, hosts or attempts: equal results "
+               "give equal bytes");
+  command.Data();
+  command.Run(
+      [arguments, context] { return ExitCode(Export(*arguments, *context)); });
 }
 
 }  // namespace iclsweep

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/options.h"
 #include "coordinator/cli/table.h"
 #include "coordinator/service/server.h"
 #include "coordinator/service/services.h"
@@ -19,7 +20,7 @@ namespace {
 
 struct PlanArguments {
   std::string file;
-  uint64_t max_cells = 10'000'000;
+  int64_t max_cells = 10'000'000;
 };
 
 struct StageCount {
@@ -49,7 +50,7 @@ absl::Status Plan(const PlanArguments& arguments,
                   const CommandContext& context) {
   ASSIGN_OR_RETURN(const std::string yaml, ReadSweepFile(arguments.file));
   ParseOptions options;
-  options.max_cells = arguments.max_cells;
+  options.max_cells = static_cast<uint64_t>(arguments.max_cells);
   ASSIGN_OR_RETURN(const SweepSpec spec,
                    ParseSweep(yaml, arguments.file, options));
   for (const std::string& warning : spec.warnings)
@@ -102,22 +103,18 @@ absl::Status Plan(const PlanArguments& arguments,
 }  // namespace
 
 void AddPlan(CLI::App* app, CommandContext* context) {
-  CLI::App* command =
-      app->add_subcommand("plan",
-                          "Cells and jobs of a sweep file, and what of it is "
-                          "done already; runs nothing.");
   auto arguments = std::make_shared<PlanArguments>();
-  command->add_option("sweep", arguments->file, "sweep file (YAML)")
-      ->required();
-  command
-      ->add_option("--max-cells", arguments->max_cells, "refuse larger grids")
-      ->capture_default_str();
-  AddDataOption(command, context);
-  AddJsonOption(command, context);
-  command->callback([arguments, context] {
-    const absl::Status status = Plan(*arguments, *context);
-    context->exit_code = status.ok() ? kAllDone : Fail(status);
-  });
+  Command command(app, context, "plan",
+                  "Cells and jobs of a sweep file, and what of it is done "
+                  "already; runs nothing.");
+  command.Positional("sweep", &arguments->file, "sweep file (YAML)",
+                     /*required=*/true);
+  command.Count("--max-cells", &arguments->max_cells, 1, kMostCells,
+                "refuse larger grids");
+  command.Data();
+  command.Json();
+  command.Run(
+      [arguments, context] { return ExitCode(Plan(*arguments, *context)); });
 }
 
 }  // namespace iclsweep

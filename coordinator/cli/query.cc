@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/options.h"
 #include "coordinator/cli/table.h"
 #include "coordinator/service/server.h"
 #include "proto/base/status_macros.h"
@@ -22,19 +23,15 @@ absl::Status Query(const std::string& sql, const CommandContext& context) {
 }  // namespace
 
 void AddQuery(CLI::App* app, CommandContext* context) {
-  CLI::App* command = app->add_subcommand(
-      "query",
-      "Run one reading SQL statement; the views are results, cells, progress, "
-      "attempts, failures, best.");
   auto sql = std::make_shared<std::string>();
-  command->add_option("sql", *sql, "e.g. \"SELECT * FROM results LIMIT 5\"")
-      ->required();
-  AddDataOption(command, context);
-  AddJsonOption(command, context);
-  command->callback([sql, context] {
-    const absl::Status status = Query(*sql, *context);
-    context->exit_code = status.ok() ? kAllDone : Fail(status);
-  });
+  Command command(app, context, "query",
+                  "Run one reading SQL statement; the views are results, "
+                  "cells, progress, attempts, failures, best.");
+  command.Positional("sql", sql.get(), "e.g. \"SELECT * FROM results LIMIT 5\"",
+                     /*required=*/true);
+  command.Data();
+  command.Json();
+  command.Run([sql, context] { return ExitCode(Query(*sql, *context)); });
 }
 
 }  // namespace iclsweep

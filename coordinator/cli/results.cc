@@ -6,6 +6,7 @@
 #include "absl/strings/str_replace.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/headline.h"
+#include "coordinator/cli/options.h"
 #include "coordinator/cli/table.h"
 #include "coordinator/service/server.h"
 #include "proto/base/status_macros.h"
@@ -50,27 +51,22 @@ absl::Status Results(const ResultsArguments& arguments,
 }  // namespace
 
 void AddResults(CLI::App* app, CommandContext* context) {
-  CLI::App* command = app->add_subcommand(
-      "results",
-      "Headline tables of a sweep, each with the query that made it.");
   auto arguments = std::make_shared<ResultsArguments>();
-  command->add_option("sweep", arguments->sweep,
-                      "name of the sweep; default: the newest");
-  command->add_option(
-      "--stage", arguments->stage,
-      "rows of one stage instead: train, evaluate, compare, theory");
-  command->add_option(
-      "--predictor", arguments->predictor,
-      "rows of one predictor: model, zero, least_squares, msa, ...");
-  command->add_option(
-      "--name", arguments->name,
-      "rows of one measurement: G, E_final, F, simaou_raw, ...");
-  AddDataOption(command, context);
-  AddJsonOption(command, context);
-  command->callback([arguments, context] {
-    const absl::Status status = Results(*arguments, *context);
-    context->exit_code = status.ok() ? kAllDone : Fail(status);
-  });
+  Command command(
+      app, context, "results",
+      "Headline tables of a sweep, each with the query that made it.");
+  command.Positional("sweep", &arguments->sweep,
+                     "name of the sweep; default: the newest");
+  command.Text("--stage", &arguments->stage,
+               "rows of one stage instead: train, evaluate, compare, theory");
+  command.Text("--predictor", &arguments->predictor,
+               "rows of one predictor: model, zero, least_squares, msa, ...");
+  command.Text("--name", &arguments->name,
+               "rows of one measurement: G, E_final, F, simaou_raw, ...");
+  command.Data();
+  command.Json();
+  command.Run(
+      [arguments, context] { return ExitCode(Results(*arguments, *context)); });
 }
 
 }  // namespace iclsweep

@@ -15,6 +15,7 @@
 #include "coordinator/cli/coordinator_options.h"
 #include "coordinator/cli/headline.h"
 #include "coordinator/cli/local_workers.h"
+#include "coordinator/cli/options.h"
 #include "coordinator/cli/progress.h"
 #include "coordinator/cli/submitted.h"
 #include "coordinator/service/server.h"
@@ -28,8 +29,8 @@ namespace {
 struct RunArguments {
   std::string file;
   std::string device = "auto";
-  int workers = 0;
-  uint64_t max_cells = 10'000'000;
+  int64_t workers = 0;
+  int64_t max_cells = 10'000'000;
   CoordinatorFlags flags;
 };
 
@@ -94,7 +95,7 @@ class LocalSweep {
     pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
     ASSIGN_OR_RETURN(yaml_, ReadSweepFile(arguments_.file));
     ParseOptions options;
-    options.max_cells = arguments_.max_cells;
+    options.max_cells = static_cast<uint64_t>(arguments_.max_cells);
     ASSIGN_OR_RETURN(const SweepSpec spec,
                      ParseSweep(yaml_, arguments_.file, options));
     for (const std::string& warning : spec.warnings)
@@ -103,7 +104,8 @@ class LocalSweep {
     SweepClient client(coordinator_->address());
     ASSIGN_OR_RETURN(
         const v1::SubmitResponse submitted,
-        client.Submit(yaml_, arguments_.file, arguments_.max_cells));
+        client.Submit(yaml_, arguments_.file,
+                      static_cast<uint64_t>(arguments_.max_cells)));
     if (!context_.json) PrintSubmitted(submitted, stdout);
     ASSIGN_OR_RETURN(const int code, Watch(&client, submitted.name()));
     if (code != kInterrupted) RETURN_IF_ERROR(PrintEnd(submitted.name()));
@@ -128,7 +130,7 @@ class LocalSweep {
     options.coordinator = coordinator_->address();
     options.data_dir = Absolute(context_.data_dir);
     options.device = arguments_.device;
-    options.workers = arguments_.workers;
+    options.workers = static_cast<int>(arguments_.workers);
     return workers_.Start(options);
   }
 
@@ -208,29 +210,24 @@ class LocalSweep {
 }  // namespace
 
 void AddRun(CLI::App* app, CommandContext* context) {
-  CLI::App* command = app->add_subcommand(
-      "run",
-      "Run a sweep on this machine; run it again to go on where it stopped.");
   auto arguments = std::make_shared<RunArguments>();
-  command->add_option("sweep", arguments->file, "sweep file (YAML)")
-      ->required();
-  command
-      ->add_option("--workers", arguments->workers,
-                   "worker processes; 0 = one per GPU, else one per core")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
-  command->add_option("--device", arguments->device, "auto, cpu or cuda")
-      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
-      ->capture_default_str();
-  command
-      ->add_option("--max-cells", arguments->max_cells, "refuse larger grids")
-      ->capture_default_str();
-  AddCoordinatorFlags(command, &arguments->flags);
-  AddDataOption(command, context);
-  AddJsonOption(command, context);
-  command->callback([arguments, context] {
+  Command command(
+      app, context, "run",
+      "Run a sweep on this machine; run it again to go on where it stopped.");
+  command.Positional("sweep", &arguments->file, "sweep file (YAML)",
+                     /*required=*/true);
+  command.Count("--workers", &arguments->workers, 0, 1024,
+                "worker processes; 0 = one per GPU, else one per core");
+  command.Choice("--device", &arguments->device, {"auto", "cpu", "cuda"},
+                 "where to compute");
+  command.Count("--max-cells", &arguments->max_cells, 1, kMostCells,
+                "refuse larger grids");
+  AddCoordinatorFlags(&command, &arguments->flags);
+  command.Data();
+  command.Json();
+  command.Run([arguments, context] {
     const absl::StatusOr<int> code = LocalSweep(*arguments, *context).Run();
-    context->exit_code = code.ok() ? *code : Fail(code.status());
+    return code.ok() ? *code : Fail(code.status());
   });
 }
 

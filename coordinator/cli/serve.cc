@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/coordinator_options.h"
+#include "coordinator/cli/options.h"
 #include "coordinator/service/server.h"
 #include "proto/base/status_macros.h"
 
@@ -46,22 +47,18 @@ absl::Status Serve(const ServeArguments& arguments,
 }  // namespace
 
 void AddServe(CLI::App* app, CommandContext* context) {
-  CLI::App* command = app->add_subcommand(
-      "serve",
-      "Run a coordinator; workers and the other commands connect to it.");
   auto arguments = std::make_shared<ServeArguments>();
-  command
-      ->add_option("--listen", arguments->listen,
-                   "host:port (port 0 = any free one) or unix:/path")
-      ->capture_default_str();
-  command->add_flag("--insecure", arguments->insecure,
-                    "accept plaintext connections from other machines");
-  AddCoordinatorFlags(command, &arguments->flags);
-  AddDataOption(command, context);
-  command->callback([arguments, context] {
-    const absl::Status status = Serve(*arguments, *context);
-    context->exit_code = status.ok() ? kAllDone : Fail(status);
-  });
+  Command command(
+      app, context, "serve",
+      "Run a coordinator; workers and the other commands connect to it.");
+  command.Text("--listen", &arguments->listen,
+               "host:port (port 0 = any free one) or unix:/path");
+  command.Flag("--insecure", &arguments->insecure,
+               "accept plaintext connections from other machines");
+  AddCoordinatorFlags(&command, &arguments->flags);
+  command.Data();
+  command.Run(
+      [arguments, context] { return ExitCode(Serve(*arguments, *context)); });
 }
 
 }  // namespace iclsweep

@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/options.h"
 #include "coordinator/service/server.h"
 #include "coordinator/service/services.h"
 #include "google/protobuf/util/json_util.h"
@@ -64,20 +65,16 @@ absl::Status Status(const std::string& sweep, const CommandContext& context) {
 }  // namespace
 
 void AddStatus(CLI::App* app, CommandContext* context) {
-  CLI::App* command =
-      app->add_subcommand("status",
-                          "Where a sweep stands: from --coordinator, else from "
-                          "the database in --data.");
   auto sweep = std::make_shared<std::string>();
-  command->add_option("sweep", *sweep,
-                      "name of the sweep; default: the newest");
-  AddDataOption(command, context);
-  AddCoordinatorOption(command, context);
-  AddJsonOption(command, context);
-  command->callback([sweep, context] {
-    const absl::Status status = Status(*sweep, *context);
-    context->exit_code = status.ok() ? kAllDone : Fail(status);
-  });
+  Command command(app, context, "status",
+                  "Where a sweep stands: from --coordinator, else from the "
+                  "database in --data.");
+  command.Positional("sweep", sweep.get(),
+                     "name of the sweep; default: the newest");
+  command.Data();
+  command.Coordinator();
+  command.Json();
+  command.Run([sweep, context] { return ExitCode(Status(*sweep, *context)); });
 }
 
 }  // namespace iclsweep

@@ -4,6 +4,7 @@
 #include "absl/strings/str_format.h"
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/options.h"
 #include "coordinator/cli/submitted.h"
 #include "coordinator/spec/sweep_spec.h"
 #include "nlohmann/json.hpp"
@@ -22,7 +23,7 @@ namespace {
 
 struct SubmitArguments {
   std::string file;
-  uint64_t max_cells = 10'000'000;
+  int64_t max_cells = 10'000'000;
 };
 
 absl::Status Submit(const SubmitArguments& arguments,
@@ -30,14 +31,15 @@ absl::Status Submit(const SubmitArguments& arguments,
   RETURN_IF_ERROR(RequireCoordinator(context.coordinator));
   ASSIGN_OR_RETURN(const std::string yaml, ReadSweepFile(arguments.file));
   ParseOptions options;
-  options.max_cells = arguments.max_cells;
+  options.max_cells = static_cast<uint64_t>(arguments.max_cells);
   ASSIGN_OR_RETURN(const SweepSpec spec,
                    ParseSweep(yaml, arguments.file, options));
   for (const std::string& warning : spec.warnings)
     absl::FPrintF(stderr, "iclsweep: warning: %s\n", warning);
   SweepClient client(context.coordinator);
   ASSIGN_OR_RETURN(const v1::SubmitResponse response,
-                   client.Submit(yaml, arguments.file, arguments.max_cells));
+                   client.Submit(yaml, arguments.file,
+                                 static_cast<uint64_t>(arguments.max_cells)));
   if (context.json) {
     absl::PrintF("%s\n", nlohmann::json({{"sweep", response.name()},
                                          {"resumed", response.resumed()},
@@ -55,21 +57,18 @@ absl::Status Submit(const SubmitArguments& arguments,
 }  // namespace
 
 void AddSubmit(CLI::App* app, CommandContext* context) {
-  CLI::App* command = app->add_subcommand(
-      "submit",
-      "Hand a sweep file to a coordinator; its name is the last line printed.");
   auto arguments = std::make_shared<SubmitArguments>();
-  command->add_option("sweep", arguments->file, "sweep file (YAML)")
-      ->required();
-  command
-      ->add_option("--max-cells", arguments->max_cells, "refuse larger grids")
-      ->capture_default_str();
-  AddCoordinatorOption(command, context);
-  AddJsonOption(command, context);
-  command->callback([arguments, context] {
-    const absl::Status status = Submit(*arguments, *context);
-    context->exit_code = status.ok() ? kAllDone : Fail(status);
-  });
+  Command command(
+      app, context, "submit",
+      "Hand a sweep file to a coordinator; its name is the last line printed.");
+  command.Positional("sweep", &arguments->file, "sweep file (YAML)",
+                     /*required=*/true);
+  command.Count("--max-cells", &arguments->max_cells, 1, kMostCells,
+                "refuse larger grids");
+  command.Coordinator();
+  command.Json();
+  command.Run(
+      [arguments, context] { return ExitCode(Submit(*arguments, *context)); });
 }
 
 }  // namespace iclsweep

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/options.h"
 #include "coordinator/cli/progress.h"
 #include "proto/base/clock.h"
 #include "proto/base/status_macros.h"
@@ -70,16 +71,17 @@ absl::StatusOr<int> Wait(const std::string& sweep,
 }  // namespace
 
 void AddWait(CLI::App* app, CommandContext* context) {
-  CLI::App* command = app->add_subcommand(
-      "wait", "Wait until a sweep is finished: exit 0, or 1 with failed jobs.");
   auto sweep = std::make_shared<std::string>();
-  command->add_option("sweep", *sweep,
-                      "name of the sweep; default: the newest");
-  AddCoordinatorOption(command, context);
-  AddJsonOption(command, context);
-  command->callback([sweep, context] {
+  Command command(
+      app, context, "wait",
+      "Wait until a sweep is finished: exit 0, or 1 with failed jobs.");
+  command.Positional("sweep", sweep.get(),
+                     "name of the sweep; default: the newest");
+  command.Coordinator();
+  command.Json();
+  command.Run([sweep, context] {
     const absl::StatusOr<int> code = Wait(*sweep, *context);
-    context->exit_code = code.ok() ? *code : Fail(code.status());
+    return code.ok() ? *code : Fail(code.status());
   });
 }
 
