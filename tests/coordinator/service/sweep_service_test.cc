@@ -1,0 +1,133 @@
+#include "tests/coordinator/service/service_fixture.h"
+
+namespace iclsweep {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::NoopSweep;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+using testing::StatusIs;
+
+class SweepServiceTest : public testing::ServiceFixture {
+ protected:
+  void SetUp() override { Start(Options()); }
+  // Leases one job and hands it in, done or failed.
+  void RunOne(int64_t worker, bool done, const std::string& message = "") {
+    const std::unique_ptr<Poll> poll =
+        StartPoll(worker, absl::StrCat("r", ++requests_));
+    ASSERT_OK(poll->Wait());
+    ASSERT_THAT(poll->response.jobs(), SizeIs(1));
+    const v1::LeasedJob& job = poll->response.jobs(0);
+    grpc::ClientContext context;
+    v1::CompleteRequest request;
+    v1::Completion* completion = request.add_completions();
+    completion->set_job_id(job.job_id());
+    completion->set_job_key(job.job_key());
+    completion->set_attempt(job.attempt());
+    completion->set_database_uuid(
+        Rows("SELECT value FROM meta WHERE name = 'database_uuid'").at(0));
+    completion->set_outcome(done ? "done" : "failed");
+    if (!done) completion->set_cause("invalid");
+    completion->set_message(message);
+    v1::CompleteResponse response;
+    ASSERT_OK(FromGrpcStatus(workers_->Complete(&context, request, &response)));
+    ASSERT_THAT(response.verdicts(),
+                ElementsAre(v1::COMPLETION_VERDICT_COMMITTED));
+  }
+  int requests_ = 0;
+};
+
+TEST_F(SweepServiceTest, BadFileIsRefusedWithItsPlace) {
+  v1::SubmitResponse response;
+  EXPECT_THAT(Submit("name: s\nnoop:\n  indx: 1\n", &response),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       StartsWith("my.yaml:3:3: ")));
+  EXPECT_THAT(
+      Submit("name: s\nnoop: [1,\n", &response),
+      StatusIs(absl::StatusCode::kInvalidArgument, StartsWith("my.yaml:")));
+  EXPECT_THAT(
+      Submit("", &response),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("my.yaml")));
+  EXPECT_THAT(Rows("SELECT count(*) FROM sweep"), ElementsAre("0"));
+}
+
+TEST_F(SweepServiceTest, GridLargerThanTheCallersLimitIsRefused) {
+  v1::SubmitResponse response;
+  EXPECT_THAT(Submit(NoopSweep("s", 0, 11), &response, 10),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("11")));
+  EXPECT_OK(Submit(NoopSweep("s", 0, 11), &response, 11));
+}
+
+TEST_F(SweepServiceTest, SubmitCountsJobsAndThoseDoneBefore) {
+  v1::SubmitResponse response;
+  ASSERT_OK(Submit(NoopSweep("first", 0, 2), &response));
+  EXPECT_EQ(response.name(), "first");
+  EXPECT_EQ(response.cells(), 2U);
+  EXPECT_EQ(response.jobs(), 2U);
+  EXPECT_EQ(response.jobs_done(), 0U);
+  RunOne(Register("slot"), /*done=*/true);
+  v1::SubmitResponse second;
+  ASSERT_OK(Submit(NoopSweep("second", 0, 5), &second));
+  EXPECT_EQ(second.jobs(), 5U);
+  EXPECT_EQ(second.jobs_done(), 1U);
+  v1::SubmitResponse again;
+  ASSERT_OK(Submit(NoopSweep("second", 0, 5), &again));
+  EXPECT_TRUE(again.resumed());
+  EXPECT_EQ(again.jobs(), 5U);
+}
+
+TEST_F(SweepServiceTest, ChangedSweepIsAFailedPrecondition) {
+  v1::SubmitResponse response;
+  ASSERT_OK(Submit(NoopSweep("s", 0, 2), &response));
+  EXPECT_THAT(Submit(NoopSweep("s", 0, 3), &response),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("grid noop.index")));
+}
+
+TEST_F(SweepServiceTest, UnknownSweepIsNotFound) {
+  EXPECT_THAT(Status("").status(),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("no sweep yet")));
+  v1::SubmitResponse response;
+  ASSERT_OK(Submit(NoopSweep("s", 0, 1), &response));
+  EXPECT_THAT(Status("nope").status(),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("'nope'")));
+}
+
+TEST_F(SweepServiceTest, StatusCountsStatesAndEndsFinished) {
+  v1::SubmitResponse submitted;
+  ASSERT_OK(Submit(NoopSweep("s", 0, 2), &submitted));
+  const int64_t worker = Register("slot");
+  RunOne(worker, /*done=*/true);
+  ASSERT_OK_AND_ASSIGN(v1::StatusResponse status, Status("s"));
+  ASSERT_THAT(status.sweeps(), SizeIs(1));
+  EXPECT_EQ(status.workers(), 1U);
+  EXPECT_EQ(status.epoch(), 1U);
+  const v1::SweepStatus& half = status.sweeps(0);
+  EXPECT_EQ(half.cells(), 2U);
+  EXPECT_FALSE(half.expanding());
+  EXPECT_FALSE(half.finished());
+  ASSERT_THAT(half.stages(), SizeIs(1));
+  EXPECT_EQ(half.stages(0).stage(), "noop");
+  EXPECT_EQ(half.stages(0).total(), 2U);
+  EXPECT_EQ(half.stages(0).done(), 1U);
+  EXPECT_EQ(half.stages(0).ready(), 1U);
+  RunOne(worker, /*done=*/false, "cannot be done");
+  ASSERT_OK_AND_ASSIGN(status, Status("s"));
+  EXPECT_TRUE(status.sweeps(0).finished());
+  EXPECT_EQ(status.sweeps(0).stages(0).failed(), 1U);
+  EXPECT_THAT(status.sweeps(0).first_failures(),
+              ElementsAre("cell 1, noop: invalid: cannot be done"));
+}
+
+TEST_F(SweepServiceTest, EmptyNameIsTheNewestSweep) {
+  v1::SubmitResponse response;
+  ASSERT_OK(Submit(NoopSweep("older", 0, 1), &response));
+  ASSERT_OK(Submit(NoopSweep("newer", 0, 1), &response));
+  ASSERT_OK_AND_ASSIGN(const v1::StatusResponse status, Status(""));
+  EXPECT_EQ(status.sweeps(0).name(), "newer");
+}
+
+}  // namespace
+}  // namespace iclsweep
