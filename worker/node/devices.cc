@@ -41,6 +41,10 @@ absl::StatusOr<std::vector<SlotPlan>> PlanSlots(const DeviceWish& wish,
     return absl::InvalidArgumentError(
         absl::StrCat("--device ", wish.device, ": must be auto, cpu or cuda"));
   }
+  if (wish.slots_per_device < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--slots-per-device ", wish.slots_per_device, ": must be at least 1"));
+  }
   const std::vector<std::string> gpus =
       wish.device == "cpu" ? std::vector<std::string>() : VisibleGpus(found);
   if (wish.device == "cuda" && gpus.empty()) {

@@ -32,8 +32,8 @@ struct DevicesFound {
   int gpus = 0;  // device nodes of the NVIDIA driver
 };
 
-// InvalidArgument: an unknown device. FailedPrecondition: GPUs were asked for
-// and there is none.
+// InvalidArgument: an unknown device, or less than one slot per device.
+// FailedPrecondition: GPUs were asked for and there is none.
 absl::StatusOr<std::vector<SlotPlan>> PlanSlots(const DeviceWish& wish,
                                                 const DevicesFound& found);
 
