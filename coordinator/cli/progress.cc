@@ -19,7 +19,7 @@ std::string ShortTime(double seconds) {
   const auto whole = static_cast<int64_t>(std::ceil(seconds));
   if (whole < 60) return absl::StrCat(whole, "s");
   if (whole < 3600) return absl::StrFormat("%dm%02ds", whole / 60, whole % 60);
-  if (whole < 48 * 3600)
+  if (whole < int64_t{48} * 3600)
     return absl::StrFormat("%dh%02dm", whole / 3600, whole % 3600 / 60);
   return absl::StrFormat("%dd%02dh", whole / 86400, whole % 86400 / 3600);
 }

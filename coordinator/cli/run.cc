@@ -147,26 +147,32 @@ class LocalSweep {
       const v1::SweepStatus& status = response.sweeps(0);
       if (status.finished())
         return Finished(status, started, &printer, response.workers());
-      if (!started && !status.expanding()) {
-        RETURN_IF_ERROR(StartWorkers());
-        started = true;
-      }
-      if (started && !workers_.running()) {
-        return absl::UnavailableError(absl::StrCat(
-            "the workers ended before the sweep did:\n", workers_.LogTail()));
-      }
+      if (!status.expanding()) RETURN_IF_ERROR(KeepWorkers(&started));
       printer.Show(status, ReadDurations(context_.data_dir), response.workers(),
                    RealClock()->MonotonicMicros());
       const timespec pause = PauseAfter(asked, started ? 200'000 : 10'000);
       if (::sigtimedwait(&signals_, nullptr, &pause) > 0) {
         printer.Finish();
-        absl::FPrintF(stderr,
-                      "iclsweep: stopping: running jobs are saved; run the "
-                      "same command again to go on\n");
-        workers_.Stop();
+        StopEarly();
         return kInterrupted;
       }
     }
+  }
+
+  // Starts them the first time; later an error when they are gone.
+  absl::Status KeepWorkers(bool* started) {
+    if (!*started) RETURN_IF_ERROR(StartWorkers());
+    *started = true;
+    if (workers_.running()) return absl::OkStatus();
+    return absl::UnavailableError(absl::StrCat(
+        "the workers ended before the sweep did:\n", workers_.LogTail()));
+  }
+
+  void StopEarly() {
+    absl::FPrintF(stderr,
+                  "iclsweep: stopping: running jobs are saved; run the same "
+                  "command again to go on\n");
+    workers_.Stop();
   }
 
   int Finished(const v1::SweepStatus& status, bool started,

@@ -144,6 +144,7 @@ std::string JsonString(absl::string_view text) {
 absl::StatusOr<size_t> PrintRows(Statement* query, const PrintOptions& options,
                                  std::FILE* out) {
   std::vector<std::string> names;
+  names.reserve(static_cast<size_t>(query->columns()));
   for (int column = 0; column < query->columns(); ++column)
     names.push_back(query->ColumnName(column));
   if (options.format == RowFormat::kAligned)

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "coordinator/cli/client.h"
@@ -24,6 +26,61 @@ bool AnyFailed(const v1::SweepStatus& sweep) {
   return false;
 }
 
+int PrintEnd(const v1::SweepStatus& status, bool json) {
+  const bool failed = AnyFailed(status);
+  for (const std::string& failure : status.first_failures()) {
+    absl::FPrintF(stderr, "failed: %s\n", failure);
+  }
+  if (json) {
+    absl::PrintF("{\"sweep\":\"%s\",\"failed\":%s}\n", status.name(),
+                 failed ? "true" : "false");
+  } else {
+    absl::PrintF("sweep %s finished%s\n", status.name(),
+                 failed ? ", with failed jobs" : "");
+  }
+  return failed ? kFailedCells : kAllDone;
+}
+
+// Asks until the answer is final, or the coordinator was gone for too long.
+class Waiter {
+ public:
+  Waiter(const CommandContext& context, std::string sweep)
+      : context_(context),
+        client_(context.coordinator),
+        name_(std::move(sweep)) {}
+
+  // The exit code when the sweep is finished; nothing while it runs.
+  absl::StatusOr<std::optional<int>> Ask() {
+    const int64_t now = RealClock()->MonotonicMicros();
+    const absl::StatusOr<v1::StatusResponse> response = client_.Status(name_);
+    if (!response.ok()) {
+      const bool away = absl::IsUnavailable(response.status()) &&
+                        reached_us_ != 0 && now - reached_us_ <= kGiveUpUs;
+      if (away) return std::optional<int>();
+      return response.status();
+    }
+    reached_us_ = now;
+    const v1::SweepStatus& status = response->sweeps(0);
+    name_ = status.name();
+    printer_.Show(status, {}, response->workers(), now);
+    if (!status.finished()) return std::optional<int>();
+    printer_.Finish();
+    return std::optional<int>(PrintEnd(status, context_.json));
+  }
+
+  void Detach() {
+    printer_.Finish();
+    absl::FPrintF(stderr, "iclsweep: detached; the sweep goes on\n");
+  }
+
+ private:
+  const CommandContext& context_;
+  SweepClient client_;
+  std::string name_;
+  ProgressPrinter printer_{stderr, ::isatty(STDERR_FILENO) != 0};
+  int64_t reached_us_ = 0;  // 0 = never
+};
+
 absl::StatusOr<int> Wait(const std::string& sweep,
                          const CommandContext& context) {
   RETURN_IF_ERROR(RequireCoordinator(context.coordinator));
@@ -31,38 +88,13 @@ absl::StatusOr<int> Wait(const std::string& sweep,
   sigemptyset(&signals);
   for (const int signal : {SIGTERM, SIGINT}) sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  SweepClient client(context.coordinator);
-  ProgressPrinter printer(stderr, ::isatty(STDERR_FILENO) != 0);
-  std::string name = sweep;
-  int64_t reached_us = 0;  // 0 = never
+  Waiter waiter(context, sweep);
   while (true) {
-    const int64_t now = RealClock()->MonotonicMicros();
-    absl::StatusOr<v1::StatusResponse> response = client.Status(name);
-    if (response.ok()) {
-      reached_us = now;
-      const v1::SweepStatus& status = response->sweeps(0);
-      name = status.name();
-      printer.Show(status, {}, response->workers(), now);
-      if (status.finished()) {
-        printer.Finish();
-        for (const std::string& failure : status.first_failures())
-          absl::FPrintF(stderr, "failed: %s\n", failure);
-        if (!context.json)
-          absl::PrintF("sweep %s finished%s\n", name,
-                       AnyFailed(status) ? ", with failed jobs" : "");
-        if (context.json)
-          absl::PrintF("{\"sweep\":\"%s\",\"failed\":%s}\n", name,
-                       AnyFailed(status) ? "true" : "false");
-        return AnyFailed(status) ? kFailedCells : kAllDone;
-      }
-    } else if (!absl::IsUnavailable(response.status()) || reached_us == 0 ||
-               now - reached_us > kGiveUpUs) {
-      return response.status();
-    }
+    ASSIGN_OR_RETURN(const std::optional<int> code, waiter.Ask());
+    if (code.has_value()) return *code;
     const timespec pause{0, 250'000'000};
     if (::sigtimedwait(&signals, nullptr, &pause) > 0) {
-      printer.Finish();
-      absl::FPrintF(stderr, "iclsweep: detached; the sweep goes on\n");
+      waiter.Detach();
       return kInterrupted;
     }
   }

@@ -22,6 +22,7 @@ namespace iclsweep {
 template <typename Tag>
 struct Id {
   int64_t value = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 misreads <=>
   friend auto operator<=>(const Id&, const Id&) = default;
   explicit operator bool() const { return value != 0; }
   template <typename H>
@@ -36,6 +37,7 @@ using WorkerId = Id<struct WorkerTag>;
 // SHA-256 of what a job computes (proto/canonical.h).
 struct JobKey {
   std::array<uint8_t, 32> bytes{};
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 misreads <=>
   friend auto operator<=>(const JobKey&, const JobKey&) = default;
   template <typename H>
   friend H AbslHashValue(H h, const JobKey& key) {
@@ -165,6 +167,7 @@ struct Provenance {
 struct LeaseRef {
   JobId job;
   uint32_t attempt = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 misreads <=>
   friend auto operator<=>(const LeaseRef&, const LeaseRef&) = default;
 };
 

@@ -18,11 +18,12 @@
     if (!status_of_expression.ok()) return status_of_expression; \
   } while (false)
 
+// NOLINTBEGIN(bugprone-macro-parentheses): target may be a declaration
 #define ICLSWEEP_ASSIGN_OR_RETURN(holder, target, expression) \
   auto holder = (expression);                                 \
   if (!holder.ok()) return std::move(holder).status();        \
-  target =                                                    \
-      *std::move(holder)  // NOLINT(bugprone-macro-parentheses): may declare
+  target = *std::move(holder)
+// NOLINTEND(bugprone-macro-parentheses)
 
 // ASSIGN_OR_RETURN(auto x, F()): x = *F(), or returns F's status.
 #define ASSIGN_OR_RETURN(target, expression)                              \
