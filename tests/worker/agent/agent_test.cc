@@ -89,7 +89,7 @@ TEST_F(AgentTest, PassesTheFaultPointsInOrder) {
     return Succeed(context);
   }));
   EXPECT_OK(Run());
-  EXPECT_THAT(points, ElementsAre("after_lease 0", "progress 0",
+  EXPECT_THAT(points, ElementsAre("after_lease 0", "progress.train 0",
                                   "checkpointed 0", "after_spool 1"));
 }
 
