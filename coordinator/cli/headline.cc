@@ -148,6 +148,7 @@ absl::StatusOr<std::string> ResolveSweepName(Database* database,
 
 absl::StatusOr<std::vector<Headline>> Headlines(Database* database,
                                                 const std::string& sweep) {
+  RETURN_IF_ERROR(ResolveSweepName(database, sweep).status());
   ASSIGN_OR_RETURN(const std::vector<std::string> all,
                    ListText(database,
                             "SELECT DISTINCT a.value FROM sweep_revision, "

@@ -38,13 +38,21 @@ std::string CsvText(const std::string& text) {
   return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
 }
 
+// Tabs separate cells and newlines rows, so neither may be in one.
+std::string TabText(const std::string& text) {
+  return absl::StrReplaceAll(text, {{"\t", " "}, {"\n", " "}, {"\r", " "}});
+}
+
 std::string JsonText(const Statement& query, int column) {
   switch (query.Type(column)) {
     case 'n':
       return "null";
     case 'i':
-    case 'r':
       return CellText(query, column, /*exact=*/true);
+    case 'r':  // JSON has no infinity; by name, as in the canonical export
+      return std::isfinite(query.Real(column))
+                 ? ExactDouble(query.Real(column))
+                 : JsonString(ExactDouble(query.Real(column)));
     default:
       return JsonString(CellText(query, column, true));
   }
@@ -64,14 +72,16 @@ std::string Line(const Statement& query, const PrintOptions& options,
     } else if (options.format == RowFormat::kCsv) {
       absl::StrAppend(&line, separator, CsvText(CellText(query, column, true)));
     } else {
-      absl::StrAppend(
-          &line, separator,
-          absl::StrReplaceAll(CellText(query, column, true),
-                              {{"\t", " "}, {"\n", " "}, {"\r", " "}}));
+      absl::StrAppend(&line, separator, TabText(CellText(query, column, true)));
     }
   }
   return options.format == RowFormat::kJsonLines ? absl::StrCat("{", line, "}")
                                                  : line;
+}
+
+absl::Status Flush(std::FILE* out) {
+  if (std::fflush(out) == 0 && std::ferror(out) == 0) return absl::OkStatus();
+  return absl::UnavailableError("cannot write the output: is the disk full?");
 }
 
 void PrintAligned(const std::vector<std::vector<std::string>>& rows,
@@ -117,6 +127,7 @@ absl::StatusOr<size_t> PrintAlignedRows(Statement* query,
   PrintAligned(rows, number, out);
   if (options.limit > 0 && count > options.limit)
     absl::FPrintF(out, "... and %d more rows\n", count - options.limit);
+  RETURN_IF_ERROR(Flush(out));
   return count;
 }
 
@@ -152,11 +163,9 @@ absl::StatusOr<size_t> PrintRows(Statement* query, const PrintOptions& options,
   if (options.format != RowFormat::kJsonLines) {
     std::string header;
     for (size_t i = 0; i < names.size(); ++i) {
-      absl::StrAppend(&header,
-                      i == 0                              ? ""
-                      : options.format == RowFormat::kCsv ? ","
-                                                          : "\t",
-                      names[i]);
+      const bool csv = options.format == RowFormat::kCsv;
+      absl::StrAppend(&header, i == 0 ? "" : (csv ? "," : "\t"),
+                      csv ? CsvText(names[i]) : TabText(names[i]));
     }
     absl::FPrintF(out, "%s\n", header);
   }
@@ -167,8 +176,7 @@ absl::StatusOr<size_t> PrintRows(Statement* query, const PrintOptions& options,
     ++count;
     absl::FPrintF(out, "%s\n", Line(*query, options, names));
   }
-  if (std::fflush(out) != 0 || std::ferror(out) != 0)
-    return absl::UnavailableError("cannot write the output: is the disk full?");
+  RETURN_IF_ERROR(Flush(out));
   return count;
 }
 

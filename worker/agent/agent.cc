@@ -92,6 +92,8 @@ absl::Status Agent::Run() {
 }
 
 absl::Status Agent::Work() {
+  // Sets damaged results aside first: their leases must not be told as held.
+  RETURN_IF_ERROR(slot_->ReadSpool().status());
   RETURN_IF_ERROR(RegisterUntilAccepted());
   std::jthread heartbeat(
       [this](std::stop_token stop) { Heartbeat(std::move(stop)); });

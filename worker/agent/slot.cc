@@ -20,6 +20,7 @@
 #include "absl/strings/strip.h"
 #include "proto/base/sha256.h"
 #include "proto/base/status_macros.h"
+#include "spdlog/spdlog.h"
 
 namespace iclsweep {
 namespace {
@@ -190,6 +191,7 @@ absl::StatusOr<std::vector<Slot::Spooled>> Slot::ReadSpool() {
                        Sha256Hex(absl::string_view(bytes).substr(kDigest)) ==
                            bytes.substr(0, kDigest);
     if (!whole) {
+      spdlog::error("{} is damaged: set aside, its job runs again", file);
       fs::rename(entry.path(), absl::StrCat(file, ".damaged"), error);
       continue;
     }

@@ -187,7 +187,9 @@ TEST_F(AgentTest, DamagedSpoolEntryIsNotDelivered) {
   ASSERT_OK(slot_->Spool({JobId{7}, 2}, "{left behind}"));
   testing::WriteBytes(dir_.Path("slot/spool/7-2.result"), "torn");
   EXPECT_OK(Run());
-  EXPECT_EQ(link_.log().back(), "lease 101");
+  // Nor is its lease held on to: the job is free at once.
+  EXPECT_THAT(link_.log(),
+              ElementsAre("register host/cpu-0 held=[]", "lease 101"));
   EXPECT_THAT(SpoolFiles(), ElementsAre("7-2.result.damaged"));
 }
 

@@ -1,0 +1,265 @@
+#include "coordinator/cli/headline.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/store_rows.h"
+#include "tests/support/temp_dir.h"
+
+namespace iclsweep {
+namespace {
+
+using testing::AddJob;
+using testing::AddSweep;
+using testing::AddWorker;
+using testing::DoneCompletion;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::InTransaction;
+using ::testing::IsEmpty;
+using testing::JobOf;
+using testing::KeyOf;
+using testing::kRowTime;
+using testing::MeasurementOf;
+using ::testing::Not;
+using ::testing::StartsWith;
+using testing::StatusIs;
+
+class HeadlineTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_OK_AND_ASSIGN(store_, OpenSqliteStore(dir_.Path("db")));
+    ASSERT_OK_AND_ASSIGN(database_, OpenForReading(dir_.Path("db")));
+  }
+  // A finished job with these rows. Inside a transaction.
+  JobId Done(Stage stage, std::vector<Measurement> rows) {
+    if (!worker_) worker_ = AddWorker(store_.get(), "slot");
+    const uint8_t n = ++keys_;
+    const JobId job = AddJob(store_.get(), JobOf(n, stage));
+    EXPECT_OK(store_->StartAttempt({{job, 1}, worker_, kRowTime}));
+    EXPECT_OK(store_->InsertResult(
+        DoneCompletion({job, 1}, KeyOf(n), std::move(rows)), kRowTime));
+    EXPECT_OK(store_->SetJobState(job, JobState::kDone));
+    return job;
+  }
+  void AddCell(SweepId sweep, uint64_t index, const std::string& axes,
+               std::vector<JobId> jobs) {
+    EXPECT_OK(store_->InsertCell(
+        sweep, 1, {absl::StrCat("k", index), index, axes, std::move(jobs)}));
+  }
+  // The rows of every headline of the sweep, by the first word of its title;
+  // the first row names the columns.
+  std::map<std::string, std::vector<std::string>> Tables(
+      const std::string& sweep) {
+    std::map<std::string, std::vector<std::string>> tables;
+    const absl::StatusOr<std::vector<Headline>> headlines =
+        Headlines(database_.get(), sweep);
+    EXPECT_TRUE(headlines.ok()) << headlines.status();
+    if (!headlines.ok()) return tables;
+    for (const Headline& headline : *headlines) {
+      std::vector<std::string>& table =
+          tables[headline.title.substr(0, headline.title.find(':'))];
+      absl::StatusOr<Statement> query = database_->PrepareQuery(headline.sql);
+      EXPECT_TRUE(query.ok()) << query.status() << "\n" << headline.sql;
+      if (!query.ok()) continue;
+      std::string names;
+      for (int column = 0; column < query->columns(); ++column) {
+        absl::StrAppend(&names, column == 0 ? "" : "|",
+                        query->ColumnName(column));
+      }
+      table.push_back(names);
+      for (std::string& row : testing::RowsOf(database_.get(), headline.sql))
+        table.push_back(std::move(row));
+    }
+    return tables;
+  }
+
+  testing::TempDir dir_;
+  std::unique_ptr<Store> store_;
+  std::unique_ptr<Database> database_;
+  WorkerId worker_;
+  uint8_t keys_ = 0;
+};
+
+Measurement AtPosition(const std::string& predictor, int position,
+                       double value) {
+  Measurement m = MeasurementOf(predictor, "error", value);
+  m.position = position;
+  return m;
+}
+
+TEST_F(HeadlineTest, EvaluateIsAveragedOverOrdersAndSeeds) {
+  InTransaction(store_.get(), [&] {
+    const SweepId sweep = AddSweep(
+        store_.get(), "s",
+        {{"prompt.angle_degrees"}, {"prompt.task_order"}, {"evaluate.seed"}},
+        4);
+    const JobId theory = Done(Stage::kTheory, {MeasurementOf("msa", "G", 7)});
+    const double model[] = {1, 3, 10, 30};
+    uint64_t index = 0;
+    for (const int angle : {0, 90}) {
+      for (const char* order : {"0-1", "1-0"}) {
+        Measurement of_a_task = MeasurementOf("model", "G", 1000);
+        of_a_task.task = 0;
+        const JobId job =
+            Done(Stage::kEvaluate, {MeasurementOf("model", "G", model[index]),
+                                    MeasurementOf("model", "F", -1),
+                                    MeasurementOf("zero", "G", 20),
+                                    MeasurementOf("msa", "G", 6.5), of_a_task});
+        AddCell(sweep, index++,
+                absl::StrCat(R"({"prompt.angle_degrees":)", angle,
+                             R"(,"prompt.task_order":")", order,
+                             R"(","evaluate.seed":3})"),
+                {job, theory});
+      }
+    }
+  });
+  const auto tables = Tables("s");
+  ASSERT_TRUE(tables.contains("evaluate"));
+  EXPECT_THAT(tables.at("evaluate"),
+              ElementsAre("angle_degrees|zero_G|model_G|model_E_final|model_F|"
+                          "model_delta_E|least_squares_G|msa_G|theory_G",
+                          "0|20.0|2.0|null|-1.0|null|null|6.5|7.0",
+                          "90|20.0|20.0|null|-1.0|null|null|6.5|7.0"));
+  EXPECT_FALSE(tables.contains("theory"));  // it stands beside the measured
+}
+
+TEST_F(HeadlineTest, TrainIsTheErrorAtTheLastPoint) {
+  InTransaction(store_.get(), [&] {
+    const SweepId sweep =
+        AddSweep(store_.get(), "s", {{"model.size"}, {"seed"}}, 3);
+    const double last[] = {1, 3, 5};
+    const char* sizes[] = {"tiny", "tiny", "standard"};
+    for (uint64_t i = 0; i < 3; ++i) {
+      const JobId job =
+          Done(Stage::kTrain,
+               {AtPosition("model", 0, 100), AtPosition("model", 1, last[i]),
+                AtPosition("zero", 0, 50), AtPosition("zero", 1, 10)});
+      AddCell(
+          sweep, i,
+          absl::StrCat(R"({"model.size":")", sizes[i], R"(","seed":)", i, "}"),
+          {job});
+    }
+  });
+  EXPECT_THAT(Tables("s")["train"],
+              ElementsAre("size|model_error|zero_error|normalised",
+                          "standard|5.0|10.0|0.5", "tiny|2.0|10.0|0.2"));
+}
+
+TEST_F(HeadlineTest, CompareHasTheMetricsOfAllLayers) {
+  InTransaction(store_.get(), [&] {
+    const SweepId sweep = AddSweep(store_.get(), "s", {}, 1);
+    Measurement of_a_layer =
+        MeasurementOf("model", "function_update_cosine", 99);
+    of_a_layer.layer = 0;
+    AddCell(
+        sweep, 0, "{}",
+        {Done(Stage::kCompare,
+              {MeasurementOf("model", "function_update_cosine", 0.75),
+               MeasurementOf("wrong_task", "function_update_cosine", 0.25),
+               MeasurementOf("model", "signed_agreement", 0.5), of_a_layer})});
+  });
+  EXPECT_THAT(
+      Tables("s")["compare"],
+      ElementsAre("sweep|model_function_update_cosine|"
+                  "wrong_task_function_update_cosine|"
+                  "untrained_function_update_cosine|model_signed_agreement|"
+                  "wrong_task_signed_agreement|model_simaou_raw|"
+                  "model_simam_after",
+                  "s|0.75|0.25|null|0.5|null|null|null"));
+}
+
+TEST_F(HeadlineTest, TheoryAloneHasItsOwnTable) {
+  InTransaction(store_.get(), [&] {
+    const SweepId sweep = AddSweep(store_.get(), "s", {{"prompt.tasks"}}, 2);
+    AddCell(sweep, 0, R"({"prompt.tasks":2})",
+            {Done(Stage::kTheory,
+                  {MeasurementOf("msa", "G", 1), MeasurementOf("lsa", "G", 2),
+                   MeasurementOf("msa", "F", 0.5)})});
+    AddCell(sweep, 1, R"({"prompt.tasks":3})",
+            {Done(Stage::kTheory, {MeasurementOf("msa", "G", 3)})});
+  });
+  EXPECT_THAT(Tables("s")["theory"],
+              ElementsAre("tasks|msa_G|msa_E_final|msa_F|lsa_G",
+                          "2|1.0|null|0.5|2.0", "3|3.0|null|null|null"));
+}
+
+TEST_F(HeadlineTest, ColumnsAreThoseOfTheViewsEvenWhenOtherSweepsCollide) {
+  InTransaction(store_.get(), [&] {
+    AddSweep(store_.get(), "other", {{"prompt.data.noise_std"}}, 1);
+    const SweepId sweep = AddSweep(store_.get(), "s", {{"data.noise_std"}}, 1);
+    AddCell(sweep, 0, R"({"data.noise_std":0.5})",
+            {Done(Stage::kTheory, {MeasurementOf("msa", "G", 1)})});
+  });
+  EXPECT_THAT(Tables("s")["theory"], ElementsAre(StartsWith("data_noise_std|"),
+                                                 StartsWith("0.5|1.0|")));
+}
+
+TEST_F(HeadlineTest, OtherSweepsResultsAreLeftOut) {
+  InTransaction(store_.get(), [&] {
+    const SweepId other = AddSweep(store_.get(), "other", {}, 1);
+    AddCell(other, 0, "{}",
+            {Done(Stage::kTheory, {MeasurementOf("msa", "G", 100)})});
+    const SweepId sweep = AddSweep(store_.get(), "s", {}, 1);
+    AddCell(sweep, 0, "{}",
+            {Done(Stage::kTheory, {MeasurementOf("msa", "G", 1)})});
+  });
+  EXPECT_THAT(Tables("s")["theory"],
+              ElementsAre(StartsWith("sweep|"), StartsWith("s|1.0|")));
+}
+
+TEST_F(HeadlineTest, UnfinishedStagesHaveNoTable) {
+  InTransaction(store_.get(), [&] {
+    const SweepId sweep = AddSweep(store_.get(), "s", {}, 1);
+    AddCell(sweep, 0, "{}", {AddJob(store_.get(), JobOf(200, Stage::kTrain))});
+  });
+  EXPECT_THAT(Tables("s"), IsEmpty());
+}
+
+TEST_F(HeadlineTest, SweepsAreFoundByNameTheNewestWithoutOne) {
+  EXPECT_THAT(ResolveSweepName(database_.get(), "").status(),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("no sweep")));
+  InTransaction(store_.get(), [&] {
+    AddSweep(store_.get(), "older", {});
+    AddSweep(store_.get(), "newer", {});
+  });
+  ASSERT_OK_AND_ASSIGN(const std::string newest,
+                       ResolveSweepName(database_.get(), ""));
+  EXPECT_EQ(newest, "newer");
+  ASSERT_OK_AND_ASSIGN(const std::string named,
+                       ResolveSweepName(database_.get(), "older"));
+  EXPECT_EQ(named, "older");
+  const auto not_found =
+      StatusIs(absl::StatusCode::kNotFound, HasSubstr("'nope'"));
+  EXPECT_THAT(ResolveSweepName(database_.get(), "nope").status(), not_found);
+  EXPECT_THAT(Headlines(database_.get(), "nope").status(), not_found);
+}
+
+TEST_F(HeadlineTest, QueriesArePrintedBesideTheirTables) {
+  InTransaction(store_.get(), [&] {
+    const SweepId sweep = AddSweep(store_.get(), "s", {}, 1);
+    AddCell(sweep, 0, "{}",
+            {Done(Stage::kTheory, {MeasurementOf("msa", "G", 1.25)})});
+  });
+  ::testing::internal::CaptureStdout();
+  EXPECT_OK(PrintHeadlines(database_.get(), "s", /*json=*/false));
+  std::fflush(stdout);
+  const std::string text = ::testing::internal::GetCapturedStdout();
+  EXPECT_THAT(text, HasSubstr("theory: "));
+  EXPECT_THAT(text, HasSubstr("1.25"));
+  EXPECT_THAT(text, HasSubstr("iclsweep query \"SELECT"));
+  ::testing::internal::CaptureStdout();
+  EXPECT_OK(PrintHeadlines(database_.get(), "s", /*json=*/true));
+  std::fflush(stdout);
+  const std::string json = ::testing::internal::GetCapturedStdout();
+  EXPECT_EQ(json,
+            "{\"sweep\":\"s\",\"msa_G\":1.25,\"msa_E_final\":null,\"msa_F\":"
+            "null,\"lsa_G\":null}\n");
+}
+
+}  // namespace
+}  // namespace iclsweep

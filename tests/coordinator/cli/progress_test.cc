@@ -1,0 +1,160 @@
+#include "coordinator/cli/progress.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/coordinator/cli/captured.h"
+
+namespace iclsweep {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct StageCounts {
+  const char* stage;
+  uint64_t total;
+  uint64_t done;
+  uint64_t failed = 0;
+  uint64_t upstream_failed = 0;
+  uint64_t leased = 0;
+};
+
+v1::SweepStatus StatusOfStages(const std::vector<StageCounts>& stages,
+                               uint64_t steps_done = 0,
+                               uint64_t steps_total = 0) {
+  v1::SweepStatus status;
+  for (const StageCounts& counts : stages) {
+    v1::StageProgress* stage = status.add_stages();
+    stage->set_stage(counts.stage);
+    stage->set_total(counts.total);
+    stage->set_done(counts.done);
+    stage->set_failed(counts.failed);
+    stage->set_upstream_failed(counts.upstream_failed);
+    stage->set_leased(counts.leased);
+  }
+  status.set_running_steps_done(steps_done);
+  status.set_running_steps_total(steps_total);
+  return status;
+}
+
+// ---- EstimateSeconds
+
+TEST(EstimateTest, OpenJobsTakeTheMeanTimeOfTheirStageSharedByTheWorkers) {
+  const StageDurations durations = {{"train", 10e6}, {"evaluate", 2e6}};
+  const struct {
+    const char* name;
+    v1::SweepStatus status;
+    uint32_t workers;
+    double seconds;
+  } cases[] = {
+      {"nothing", StatusOfStages({}), 1, 0},
+      {"all done", StatusOfStages({{"train", 3, 3}}), 1, 0},
+      {"one stage", StatusOfStages({{"evaluate", 10, 4}}), 1, 12},
+      {"two workers", StatusOfStages({{"evaluate", 10, 4}}), 2, 6},
+      {"two stages", StatusOfStages({{"train", 2, 1}, {"evaluate", 10, 5}}), 4,
+       5},
+      {"failed ones are over", StatusOfStages({{"evaluate", 10, 4, 2, 3}}), 1,
+       2},
+      {"no worker counts as one", StatusOfStages({{"evaluate", 2, 1}}), 0, 2},
+      {"steps of running jobs",
+       StatusOfStages({{"train", 2, 1, 0, 0, 1}}, 30, 100), 1, 7},
+      {"steps at their end",
+       StatusOfStages({{"train", 2, 1, 0, 0, 1}}, 100, 100), 1, 0},
+      {"unknown, but nothing open", StatusOfStages({{"compare", 2, 2}}), 1, 0},
+      {"unknown stage", StatusOfStages({{"compare", 2, 1}}), 1, -1},
+      {"unknown beside known",
+       StatusOfStages({{"evaluate", 2, 1}, {"compare", 1, 0}}), 1, -1},
+  };
+  for (const auto& c : cases) {
+    EXPECT_DOUBLE_EQ(EstimateSeconds(c.status, durations, c.workers), c.seconds)
+        << c.name;
+  }
+}
+
+// ---- ProgressLine
+
+TEST(ProgressLineTest, SaysHowFarEveryStageIs) {
+  EXPECT_EQ(ProgressLine(StatusOfStages({{"train", 2, 1}, {"evaluate", 8, 2}}),
+                         0, -1),
+            "train 1/2  evaluate 2/8 | 30%");
+}
+
+TEST(ProgressLineTest, PartsAppearWhenTheyAreKnown) {
+  v1::SweepStatus status = StatusOfStages({{"train", 4, 1, 1, 1}}, 50, 200);
+  status.set_expanding(true);
+  EXPECT_EQ(ProgressLine(status, 3.14159, 80),
+            "train 1/4 (expanding) | 2 failed | 75% | step 50/200 | 3.1 jobs/s "
+            "| ETA 1m20s");
+  EXPECT_EQ(ProgressLine(StatusOfStages({}), 0, -1), "");
+}
+
+TEST(ProgressLineTest, PercentageIsNeverRoundedUpToTheEnd) {
+  EXPECT_THAT(ProgressLine(StatusOfStages({{"train", 1000, 999}}), 0, -1),
+              HasSubstr("| 99%"));
+}
+
+TEST(ProgressLineTest, TimeLeftIsShort) {
+  const struct {
+    double seconds;
+    const char* text;
+  } cases[] = {{0, "0s"},
+               {0.2, "1s"},
+               {59, "59s"},
+               {59.1, "1m00s"},
+               {3599, "59m59s"},
+               {3600, "1h00m"},
+               {3600 * 47.5, "47h30m"},
+               {3600 * 48, "2d00h"},
+               {86400 * 3.5, "3d12h"}};
+  for (const auto& c : cases) {
+    EXPECT_THAT(ProgressLine(StatusOfStages({{"train", 2, 1}}), 0, c.seconds),
+                EndsWith(std::string("| ETA ") + c.text));
+  }
+}
+
+TEST(ProgressLineTest, FinishedSweepHasNoTimeLeft) {
+  v1::SweepStatus status = StatusOfStages({{"train", 2, 2}});
+  status.set_finished(true);
+  EXPECT_THAT(ProgressLine(status, 0, 0), Not(HasSubstr("ETA")));
+}
+
+// ---- ProgressPrinter
+
+TEST(ProgressPrinterTest, PlainLinesComeOnChangeButNotTooOften) {
+  testing::Captured out;
+  ProgressPrinter printer(out.file(), /*terminal=*/false);
+  const auto show = [&](uint64_t done, int64_t seconds, bool finished = false) {
+    v1::SweepStatus status = StatusOfStages({{"train", 10, done}});
+    status.set_finished(finished);
+    // An unknown duration keeps the line free of times.
+    printer.Show(status, {}, 1, seconds * 1'000'000);
+  };
+  show(0, 0);                       // the first
+  show(0, 1);                       // the same
+  show(1, 2);                       // changed, but too soon
+  show(1, 9);                       // still
+  show(2, 10);                      // ten seconds after the first
+  show(2, 60);                      // only the rate has changed
+  show(10, 61, /*finished=*/true);  // the end, whenever it comes
+  printer.Finish();
+  const std::vector<std::string> lines = out.Lines();
+  EXPECT_THAT(
+      lines,
+      ElementsAre("train 0/10 | 0%", HasSubstr("train 2/10 | 20% | 0.2 jobs/s"),
+                  HasSubstr("train 2/10"), HasSubstr("train 10/10 | 100%")));
+}
+
+TEST(ProgressPrinterTest, TerminalLineIsRedrawnInPlace) {
+  testing::Captured out;
+  ProgressPrinter printer(out.file(), /*terminal=*/true);
+  printer.Show(StatusOfStages({{"train", 2, 0}}), {}, 1, 0);
+  printer.Show(StatusOfStages({{"train", 2, 1}}), {}, 1, 100'000);
+  printer.Finish();
+  EXPECT_EQ(out.Text(), "\r\033[Ktrain 0/2 | 0%\r\033[Ktrain 1/2 | 50%\n");
+}
+
+}  // namespace
+}  // namespace iclsweep
