@@ -286,21 +286,23 @@ absl::Status Agent::RunOne(const LeasedWork& work) {
     MutexLock lock(&mu_);
     revoked = revoked_;
   }
+  bool told = true;
   absl::Status status;
   if (absl::IsCancelled(result.status())) {
-    if (!revoked) GiveBack(work.lease);
+    if (!revoked) told = GiveBack(work.lease);
   } else {
     status = HandIn(completion);
   }
   {
     MutexLock lock(&mu_);
     running_.reset();
-    slot_->ClearRunning();
+    // What the coordinator does not know, the slot's next process tells it.
+    if (told) slot_->ClearRunning();
   }
   return status;
 }
 
-void Agent::GiveBack(const LeaseRef& lease) {
+bool Agent::GiveBack(const LeaseRef& lease) {
   Cause cause = Cause::kDrained;
   uint64_t steps_run = 0;
   {
@@ -314,6 +316,7 @@ void Agent::GiveBack(const LeaseRef& lease) {
     spdlog::warn("could not give the lease of job {} back: {}; it will run out",
                  lease.job.value, std::string(released.message()));
   }
+  return released.ok();
 }
 
 absl::Status Agent::HandIn(const Completion& completion) {

@@ -60,7 +60,8 @@ class Agent {
                       const absl::StatusOr<StageResult>& result,
                       int64_t duration_us);
   absl::Status HandIn(const Completion& completion);
-  void GiveBack(const LeaseRef& lease);
+  // False when the coordinator could not be told.
+  bool GiveBack(const LeaseRef& lease);
   StageContext ContextOf(const LeasedWork& work);
   void OnProgress(Stage stage, LeaseProgress progress);
   void Heartbeat(std::stop_token stop);
