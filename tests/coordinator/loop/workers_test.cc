@@ -92,6 +92,7 @@ TEST_F(LoopWorkersTest, ParkedLeaseIsAnsweredWhenWorkArrives) {
 TEST_F(LoopWorkersTest, ParkedLeaseRunsOutEmpty) {
   const int64_t worker = Register("slot");
   AskedLease parked = PostLease(worker, "r", 1'000);
+  Sync(worker);  // behind the poll: it is parked by now
   clock_.Advance(1'000'000);
   Sync(worker);  // wakes the loop
   ASSERT_OK(parked.Wait());

@@ -16,6 +16,18 @@ class AgentStopTest : public testing::AgentFixture {
  protected:
   // Heartbeats that come as fast as they can.
   void BeatFast() { link_.default_registration.heartbeat_us = 200; }
+  // Heartbeats may come before the first lease; what these tests are about
+  // begins when a stage runs.
+  void ForgetWorkerOnceItRuns() {
+    link_.on_sync = [this] {
+      SyncReply reply;
+      reply.register_again = running_ && !asked_.exchange(true);
+      return reply;
+    };
+  }
+
+  std::atomic<bool> running_ = false;
+  std::atomic<bool> asked_ = false;
 };
 
 // ---- Stop
@@ -174,15 +186,17 @@ TEST_F(AgentStopTest, ResultOfARevokedLeaseIsLeftToTheCoordinatorsVerdict) {
 
 TEST_F(AgentStopTest, DrainedWorkerFinishesItsJobAndLeaves) {
   BeatFast();
-  std::atomic<bool> told = false;
+  std::atomic<int> told = 0;
   link_.on_sync = [&] {
     SyncReply reply;
-    reply.drain = true;
-    told = true;
+    reply.drain = running_;
+    if (reply.drain) ++told;
     return reply;
   };
   link_.leases.push_back(Work(1, 1, [&](const StageContext& context) {
-    while (!told) std::this_thread::yield();
+    running_ = true;
+    // The second time says that the first has been understood.
+    while (told < 2) std::this_thread::yield();
     EXPECT_FALSE(context.Stopped());
     return Succeed(context);
   }));
@@ -196,13 +210,9 @@ TEST_F(AgentStopTest, DrainedWorkerFinishesItsJobAndLeaves) {
 
 TEST_F(AgentStopTest, RegisteringAgainWhileRunningKeepsTheLease) {
   BeatFast();
-  std::atomic<bool> asked = false;
-  link_.on_sync = [&] {
-    SyncReply reply;
-    reply.register_again = !asked.exchange(true);
-    return reply;
-  };
+  ForgetWorkerOnceItRuns();
   link_.leases.push_back(Work(1, 1, [this](const StageContext& context) {
+    running_ = true;
     link_.AwaitSyncOf(102);
     EXPECT_FALSE(context.Stopped());
     return Succeed(context);
@@ -215,15 +225,11 @@ TEST_F(AgentStopTest, RegisteringAgainWhileRunningKeepsTheLease) {
 
 TEST_F(AgentStopTest, RunningMarkSurvivesRegisteringAgain) {
   BeatFast();
-  std::atomic<bool> asked = false;
-  link_.on_sync = [&] {
-    SyncReply reply;
-    reply.register_again = !asked.exchange(true);
-    return reply;
-  };
+  ForgetWorkerOnceItRuns();
   std::string mark;
   link_.leases.push_back(Work(1, 1, [&](const StageContext& context) {
     context.Progress(6, 6, 10);
+    running_ = true;
     link_.AwaitSyncOf(102);
     mark = Marked();
     return Succeed(context);
@@ -234,12 +240,7 @@ TEST_F(AgentStopTest, RunningMarkSurvivesRegisteringAgain) {
 
 TEST_F(AgentStopTest, RegistrationThatRevokesTheRunningLeaseStopsTheStage) {
   BeatFast();
-  std::atomic<bool> asked = false;
-  link_.on_sync = [&] {
-    SyncReply reply;
-    reply.register_again = !asked.exchange(true);
-    return reply;
-  };
+  ForgetWorkerOnceItRuns();
   Registration first = link_.default_registration;
   first.worker = WorkerId{1};
   Registration second = first;
@@ -247,7 +248,10 @@ TEST_F(AgentStopTest, RegistrationThatRevokesTheRunningLeaseStopsTheStage) {
   second.revoked = {{JobId{1}, 1}};
   link_.registrations.push_back(first);
   link_.registrations.push_back(second);
-  link_.leases.push_back(Work(1, 1, RunUntilStopped));
+  link_.leases.push_back(Work(1, 1, [this](const StageContext& context) {
+    running_ = true;
+    return RunUntilStopped(context);
+  }));
   EXPECT_OK(Run());
   EXPECT_THAT(link_.log(), Not(Contains(HasSubstr("release"))));
   EXPECT_THAT(link_.log(), Not(Contains(HasSubstr("complete"))));
