@@ -149,15 +149,15 @@ TEST_F(ViewsTest, ResultsHaveAxesMeasurementsAndTheTheoryBesideThem) {
             {evaluate, theory});
     Measurement task = MeasurementOf("model", "G_single", 0.5);
     task.task = 1;
-    task.position = 0;
+    task.position = 1;
     Finish(evaluate, 1,
            {MeasurementOf("model", "G", 2.5), MeasurementOf("zero", "E", 1),
             task});
     Measurement theory_task = MeasurementOf("msa", "G_single", 0.75);
     theory_task.task = 1;
-    theory_task.position = 0;
+    theory_task.position = 1;
     Measurement other_place = theory_task;
-    other_place.position = 1;
+    other_place.position = 0;
     other_place.value = 99;
     Finish(theory, 2,
            {MeasurementOf("msa", "G", 2.25), MeasurementOf("lsa", "G", 77),
@@ -168,7 +168,7 @@ TEST_F(ViewsTest, ResultsHaveAxesMeasurementsAndTheTheoryBesideThem) {
            "name, task, position, value, theory_value FROM results WHERE stage "
            "= 'evaluate' ORDER BY predictor, name"),
       ElementsAre("s|0|evaluate|45|0-1|model|G|-1|-1|2.5|2.25",
-                  "s|0|evaluate|45|0-1|model|G_single|1|0|0.5|0.75",
+                  "s|0|evaluate|45|0-1|model|G_single|1|1|0.5|0.75",
                   "s|0|evaluate|45|0-1|zero|E|-1|-1|1.0|null"));
 }
 
