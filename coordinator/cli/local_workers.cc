@@ -1,8 +1,6 @@
 #include "coordinator/cli/local_workers.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +13,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "proto/base/process.h"
+#include "proto/base/status_macros.h"
 
 extern char** environ;
 
@@ -31,13 +31,6 @@ std::string WorkerProgram() {
               .parent_path() /
           "iclsweep-worker")
       .string();
-}
-
-std::vector<char*> Pointers(std::vector<std::string>* strings) {
-  std::vector<char*> pointers;
-  for (std::string& text : *strings) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
 }
 
 }  // namespace
@@ -69,31 +62,8 @@ absl::Status LocalWorkers::Start(const LocalWorkersOptions& options) {
       environment.emplace_back(*entry);
   }
   log_ = absl::StrCat(options.data_dir, "/logs/workers.log");
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&files, 1, log_.c_str(),
-                                   O_WRONLY | O_CREAT | O_APPEND, 0644);
-  posix_spawn_file_actions_adddup2(&files, 1, 2);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setpgroup(&attributes,
-                            0);  // a Ctrl-C on the terminal is ours to pass on
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-  const int code =
-      ::posix_spawn(&pid_, program.c_str(), &files, &attributes,
-                    Pointers(&arguments).data(), Pointers(&environment).data());
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&files);
-  if (code != 0) {
-    pid_ = 0;
-    return absl::UnavailableError(
-        absl::StrCat("cannot start ", program, ": ", std::strerror(code)));
-  }
+  ASSIGN_OR_RETURN(
+      pid_, StartProgram({std::move(arguments), std::move(environment), log_}));
   return absl::OkStatus();
 }
 

@@ -1,8 +1,6 @@
 #include "worker/node/node_agent.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +15,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/clock.h"
+#include "proto/base/process.h"
+#include "proto/base/status_macros.h"
 #include "spdlog/spdlog.h"
 #include "worker/agent/slot.h"
 
@@ -69,13 +69,6 @@ std::vector<std::string> ChildEnvironment(const SlotPlan& slot, int threads) {
   return environment;
 }
 
-std::vector<char*> Pointers(std::vector<std::string>* strings) {
-  std::vector<char*> pointers;
-  for (std::string& text : *strings) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
 std::string Describe(int wait_status) {
   if (WIFSIGNALED(wait_status)) {
     return absl::StrCat("killed by signal ", WTERMSIG(wait_status), " (",
@@ -119,32 +112,10 @@ absl::Status NodeAgent::Start(Child* child) {
   }
   std::vector<std::string> environment =
       ChildEnvironment(child->slot, options_.threads_per_slot);
-
-  const std::string log = absl::StrCat(child->directory, "/worker.log");
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&files, 1, log.c_str(),
-                                   O_WRONLY | O_CREAT | O_APPEND, 0644);
-  posix_spawn_file_actions_adddup2(&files, 1, 2);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-  const int code =
-      ::posix_spawn(&child->pid, options_.program.c_str(), &files, &attributes,
-                    Pointers(&arguments).data(), Pointers(&environment).data());
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&files);
-  if (code != 0) {
-    child->pid = 0;
-    return absl::UnavailableError(absl::StrCat(
-        "cannot start ", options_.program, ": ", std::strerror(code)));
-  }
+  ASSIGN_OR_RETURN(
+      child->pid,
+      StartProgram({std::move(arguments), std::move(environment),
+                    absl::StrCat(child->directory, "/worker.log")}));
   child->started_us = Now();
   return absl::OkStatus();
 }
