@@ -52,30 +52,12 @@ absl::Status CheckCompareInputs(const v1::CompareInputs& inputs) {
 absl::StatusOr<bool> CheckFit(const v1::CompareInputs& inputs,
                               const LoadedCheckpoint& checkpoint) {
   const v1::PromptParams& prompt = inputs.prompt();
-  const ModelConfig& config = checkpoint.model.config();
-  if (prompt.data().dims() != config.dims) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("prompt.data.dims = ", prompt.data().dims(),
-                     ", but the model was trained on ", config.dims));
-  }
   const int64_t points = int64_t{prompt.tasks()} * prompt.examples_per_task() +
                          inputs.compare().anchors() + 1;
-  const std::string arithmetic = absl::StrCat(
-      "T M + m + 1 = ", prompt.tasks(), " * ", prompt.examples_per_task(),
-      " + ", inputs.compare().anchors(), " + 1 = ", points, " points");
-  if (points > config.positions) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(arithmetic, " exceed the model's ", config.positions,
-                     " positions (model.positions)"));
-  }
-  const bool extrapolated = points > checkpoint.trained_points;
-  if (extrapolated && !prompt.allow_extrapolation()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(arithmetic, " exceed the ", checkpoint.trained_points,
-                     " it was trained on (train.points); "
-                     "prompt.allow_extrapolation overrides"));
-  }
-  return extrapolated;
+  return Extrapolates(checkpoint, prompt, points,
+                      absl::StrCat("T M + m + 1 = ", prompt.tasks(), " * ",
+                                   prompt.examples_per_task(), " + ",
+                                   inputs.compare().anchors(), " + 1"));
 }
 
 }  // namespace iclsweep

@@ -15,33 +15,11 @@
 namespace iclsweep {
 namespace {
 
-// Whether the prompts are longer than what the model was trained on; an error
-// where that is not allowed.
 absl::StatusOr<bool> CheckFit(const v1::PromptParams& prompt,
                               const LoadedCheckpoint& checkpoint) {
-  const ModelConfig& config = checkpoint.model.config();
-  if (prompt.data().dims() != config.dims) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("prompt.data.dims = ", prompt.data().dims(),
-                     ", but the model was trained on ", config.dims));
-  }
-  const int64_t points = PromptPoints(prompt);
-  const std::string arithmetic = absl::StrCat(
-      "T(M+1)+1 = ", prompt.tasks(), " * (", prompt.examples_per_task(),
-      " + 1) + 1 = ", points, " points");
-  if (points > config.positions) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(arithmetic, " exceed the model's ", config.positions,
-                     " positions (model.positions)"));
-  }
-  const bool extrapolated = points > checkpoint.trained_points;
-  if (extrapolated && !prompt.allow_extrapolation()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(arithmetic, " exceed the ", checkpoint.trained_points,
-                     " it was trained on (train.points); "
-                     "prompt.allow_extrapolation overrides"));
-  }
-  return extrapolated;
+  return Extrapolates(checkpoint, prompt, PromptPoints(prompt),
+                      absl::StrCat("T(M+1)+1 = ", prompt.tasks(), " * (",
+                                   prompt.examples_per_task(), " + 1) + 1"));
 }
 
 bool AnyNonFinite(const std::vector<Measurement>& rows) {

@@ -212,6 +212,32 @@ absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(const std::string& dir,
   return loaded;
 }
 
+absl::StatusOr<bool> Extrapolates(const LoadedCheckpoint& checkpoint,
+                                  const v1::PromptParams& prompt,
+                                  int64_t points,
+                                  absl::string_view arithmetic) {
+  const ModelConfig& config = checkpoint.model.config();
+  if (prompt.data().dims() != config.dims) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("prompt.data.dims = ", prompt.data().dims(),
+                     ", but the model was trained on ", config.dims));
+  }
+  if (points > config.positions) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(arithmetic, " = ", points, " points exceed the model's ",
+                     config.positions, " positions (model.positions)"));
+  }
+  const bool extrapolated = points > checkpoint.trained_points;
+  if (extrapolated && !prompt.allow_extrapolation()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        arithmetic, " = ", points, " points exceed the ",
+        checkpoint.trained_points,
+        " it was trained on (train.points); prompt.allow_extrapolation "
+        "overrides"));
+  }
+  return extrapolated;
+}
+
 absl::StatusOr<Artifact> PublishCheckpoint(const CheckpointContent& content,
                                            const std::string& artifact_dir,
                                            const std::string& name) {

@@ -42,6 +42,14 @@ absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(const std::string& dir,
                                                 at::Device device,
                                                 at::ScalarType type);
 
+// Whether `points` is more than the checkpoint was trained on. InvalidArgument
+// when `prompt.allow_extrapolation` does not allow that, when its positions do
+// not hold that many, or when it was trained on another input dimension;
+// `arithmetic` says in the message how the points came about.
+absl::StatusOr<bool> Extrapolates(const LoadedCheckpoint& checkpoint,
+                                  const v1::PromptParams& prompt,
+                                  int64_t points, absl::string_view arithmetic);
+
 struct CheckpointContent {
   const Gpt2* model = nullptr;
   const Gpt2* initial = nullptr;
