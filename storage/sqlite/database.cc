@@ -24,18 +24,26 @@ double FromKind(absl::string_view kind) {
   return std::numeric_limits<double>::quiet_NaN();
 }
 
-Statement::Statement(Database* database, sqlite3_stmt* statement,
+Statement::Statement(Database* database, sqlite3_stmt* statement, Keep keep,
                      absl::Status status)
-    : database_(database), statement_(statement), status_(std::move(status)) {}
+    : database_(database),
+      statement_(statement),
+      keep_(keep),
+      status_(std::move(status)) {}
 
 Statement::Statement(Statement&& other) noexcept
     : database_(other.database_),
       statement_(std::exchange(other.statement_, nullptr)),
+      keep_(other.keep_),
       status_(std::move(other.status_)),
       next_(other.next_) {}
 
 Statement::~Statement() {
   if (statement_ == nullptr) return;
+  if (keep_ == Keep::kOwned) {
+    sqlite3_finalize(statement_);
+    return;
+  }
   sqlite3_reset(statement_);
   sqlite3_clear_bindings(statement_);
 }
@@ -141,7 +149,6 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(
 
 Database::~Database() {
   for (const auto& entry : prepared_) sqlite3_finalize(entry.second);
-  sqlite3_finalize(query_);
   sqlite3_close_v2(connection_);
 }
 
@@ -172,35 +179,37 @@ Statement Database::Prepare(absl::string_view sql) {
         SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
     if (code != SQLITE_OK)
       return Statement(
-          this, nullptr,
+          this, nullptr, Statement::Keep::kPrepared,
           Error(absl::StrCat("preparing ", sql.substr(0, 60)), code));
   }
-  return Statement(this, statement, absl::OkStatus());
+  return Statement(this, statement, Statement::Keep::kPrepared,
+                   absl::OkStatus());
 }
 
 absl::StatusOr<Statement> Database::PrepareQuery(absl::string_view sql) {
-  sqlite3_finalize(std::exchange(query_, nullptr));
+  sqlite3_stmt* prepared = nullptr;
   const char* rest = nullptr;
   const int code = sqlite3_prepare_v2(
-      connection_, sql.data(), static_cast<int>(sql.size()), &query_, &rest);
+      connection_, sql.data(), static_cast<int>(sql.size()), &prepared, &rest);
   if (code != SQLITE_OK) {
     absl::Status error = Error("preparing the query", code);
     if ((code & 0xff) != SQLITE_ERROR) return error;
     return absl::InvalidArgumentError(
         absl::StrCat("query: ", sqlite3_errmsg(connection_)));
   }
-  if (query_ == nullptr)
+  Statement query(this, prepared, Statement::Keep::kOwned, absl::OkStatus());
+  if (prepared == nullptr)
     return absl::InvalidArgumentError("query: no SQL statement given");
   const absl::string_view tail(
       rest, static_cast<size_t>(sql.data() + sql.size() - rest));
   if (tail.find_first_not_of(" \t\r\n;") != absl::string_view::npos) {
     return absl::InvalidArgumentError("query: give one statement");
   }
-  if (sqlite3_stmt_readonly(query_) == 0) {
+  if (sqlite3_stmt_readonly(prepared) == 0) {
     return absl::InvalidArgumentError(
         "query: only statements that read are allowed");
   }
-  return Statement(this, query_, absl::OkStatus());
+  return query;
 }
 
 absl::StatusOr<int64_t> Database::QueryInteger(absl::string_view sql) {

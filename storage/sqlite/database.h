@@ -21,10 +21,12 @@ namespace iclsweep {
 class Database;
 
 // One use of a prepared statement: bind in order, then Step; reset when it goes
-// out of scope.
+// out of scope, or finalized when it is its own.
 class Statement {
  public:
-  Statement(Database* database, sqlite3_stmt* statement, absl::Status status);
+  enum class Keep { kPrepared, kOwned };
+  Statement(Database* database, sqlite3_stmt* statement, Keep keep,
+            absl::Status status);
   ~Statement();
   Statement(Statement&& other) noexcept;
   Statement(const Statement&) = delete;
@@ -53,6 +55,7 @@ class Statement {
  private:
   Database* database_;
   sqlite3_stmt* statement_;
+  Keep keep_;
   absl::Status status_;
   int next_ = 1;
 };
@@ -70,7 +73,8 @@ class Database {
   absl::Status Execute(absl::string_view sql);
   // A statement that is kept prepared: for the fixed SQL of this program.
   Statement Prepare(absl::string_view sql);
-  // A statement from outside: prepared once, refused unless it only reads.
+  // A statement from outside, refused unless it only reads. Any number of them
+  // may be open.
   // Errors are InvalidArgument.
   absl::StatusOr<Statement> PrepareQuery(absl::string_view sql);
   absl::StatusOr<int64_t> QueryInteger(absl::string_view sql);
@@ -87,7 +91,6 @@ class Database {
   std::string file_;
   sqlite3* connection_ = nullptr;
   absl::flat_hash_map<std::string, sqlite3_stmt*> prepared_;
-  sqlite3_stmt* query_ = nullptr;
 };
 
 // '' for a finite value, else nan, inf or -inf.

@@ -256,6 +256,22 @@ TEST_F(OpenTest, QueriesFromOutsideMayOnlyRead) {
   EXPECT_OK(database->PrepareQuery("SELECT 1 ; \n ").status());
 }
 
+TEST_F(OpenTest, QueriesAreOpenSideBySide) {
+  ASSERT_OK(OpenSqliteStore(file_).status());
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Database> database,
+                       Database::Open(file_, Database::Mode::kReadOnly));
+  constexpr char kTwoRows[] = "SELECT 1 UNION ALL SELECT 2";
+  ASSERT_OK_AND_ASSIGN(Statement one, database->PrepareQuery(kTwoRows));
+  ASSERT_OK_AND_ASSIGN(Statement other, database->PrepareQuery(kTwoRows));
+  for (int64_t row = 1; row <= 2; ++row) {
+    for (Statement* query : {&one, &other}) {
+      ASSERT_OK_AND_ASSIGN(const bool found, query->Step());
+      ASSERT_TRUE(found);
+      EXPECT_EQ(query->Integer(0), row);
+    }
+  }
+}
+
 TEST_F(OpenTest, BackupIsAWholeDatabase) {
   ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Store> store,
                        OpenSqliteStore(file_));
