@@ -43,7 +43,17 @@ int64_t Core::NextDeadline() const {
   int64_t next = deadlines_.empty() ? std::numeric_limits<int64_t>::max()
                                     : deadlines_.begin()->first;
   for (const Poll& poll : polls_) next = std::min(next, poll.until_us);
+  for (const auto& [id, worker] : workers_) {
+    if (worker.connected)
+      next = std::min(next, worker.heard_us + options_.lease_us);
+  }
   return next;
+}
+
+uint32_t Core::connected_workers() const {
+  return static_cast<uint32_t>(
+      std::count_if(workers_.begin(), workers_.end(),
+                    [](const auto& entry) { return entry.second.connected; }));
 }
 
 // ---- jobs
@@ -145,6 +155,15 @@ void Core::EndWithoutResult(JobId id, Job* job, AttemptFinished end,
 // ---- workers
 // ------------------------------------------------------------------------------------------------------
 
+Core::Worker* Core::Hear(WorkerId id, int64_t now_us) {
+  const auto found = workers_.find(id);
+  if (found == workers_.end()) return nullptr;
+  Worker* worker = &found->second;
+  worker->heard_us = now_us;
+  worker->connected = !worker->restored;
+  return worker;
+}
+
 void Core::Retire(WorkerId worker, const WorkerRegistered& event,
                   Effects* out) {
   const auto found = workers_.find(worker);
@@ -173,11 +192,7 @@ void Core::Retire(WorkerId worker, const WorkerRegistered& event,
     }
     EndWithoutResult(id, job, std::move(end), out);
   }
-  for (const Poll& poll : polls_) {
-    if (poll.worker == worker) AnswerEmpty(poll, /*unknown_worker=*/true, out);
-  }
-  std::erase_if(polls_,
-                [worker](const Poll& poll) { return poll.worker == worker; });
+  DropPolls(worker, /*unknown_worker=*/true, out);
 }
 
 void Core::On(const WorkerRegistered& event, int64_t now_us, Effects* out) {
@@ -195,6 +210,7 @@ void Core::On(const WorkerRegistered& event, int64_t now_us, Effects* out) {
   worker.stages = event.stages;
   worker.held = kept;
   worker_of_slot_[event.slot] = event.worker;
+  Hear(event.worker, now_us);
   for (const JobId id : kept) Find(id)->holder = event.worker;
   for (const LeaseProgress& progress : event.held) {
     if (!Renew(event.worker, progress, now_us))
@@ -222,19 +238,19 @@ bool Core::Renew(WorkerId worker, const LeaseProgress& progress,
 }
 
 void Core::On(const Synced& event, int64_t now_us, Effects* out) {
-  const auto worker = workers_.find(event.worker);
-  out->unknown_worker = worker == workers_.end() || worker->second.restored;
-  if (worker == workers_.end()) return;
+  const Worker* worker = Hear(event.worker, now_us);
+  out->unknown_worker = worker == nullptr || worker->restored;
+  if (worker == nullptr) return;
   for (const LeaseProgress& progress : event.held) {
     if (!Renew(event.worker, progress, now_us))
       out->revoked.push_back(progress.lease);
   }
 }
 
-void Core::On(const Completed& event, int64_t /*now_us*/, Effects* out) {
+void Core::On(const Completed& event, int64_t now_us, Effects* out) {
   const JobId id = event.lease.job;
   Job* job = Find(id);
-  out->unknown_worker = !workers_.contains(event.worker);
+  out->unknown_worker = Hear(event.worker, now_us) == nullptr;
   if (job == nullptr || event.lease.attempt != job->last_attempt)
     return;  // stale
   if (IsTerminal(job->state)) {
@@ -276,6 +292,13 @@ void Core::On(const Released& event, int64_t /*now_us*/, Effects* out) {
   EndWithoutResult(event.lease.job, job, std::move(end), out);
 }
 
+void Core::On(const Departed& event, int64_t /*now_us*/, Effects* out) {
+  const auto worker = workers_.find(event.worker);
+  if (worker == workers_.end()) return;
+  worker->second.connected = false;
+  DropPolls(event.worker, /*unknown_worker=*/false, out);
+}
+
 // ---- restart and inspection
 // ---------------------------------------------------------------------------------------
 
@@ -312,7 +335,8 @@ std::string Core::Explain(JobId id) const {
     case JobState::kReady: {
       const bool able =
           std::any_of(workers_.begin(), workers_.end(), [&](const auto& entry) {
-            return (entry.second.stages & StageBit(job->stage)) != 0;
+            return entry.second.connected &&
+                   (entry.second.stages & StageBit(job->stage)) != 0;
           });
       return able ? "ready, waits for a free worker"
                   : absl::StrCat(

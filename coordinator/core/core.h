@@ -53,7 +53,8 @@ class Core {
 
   JobState StateOf(JobId job) const;
   bool Knows(JobId job) const;
-  size_t workers() const { return workers_.size(); }
+  // Workers heard of within the last lease's time that have not said goodbye.
+  uint32_t connected_workers() const;
   uint64_t ready_jobs() const;
   // Why the job is not running, in words; empty when it is running or done.
   std::string Explain(JobId job) const;
@@ -81,6 +82,8 @@ class Core {
   struct Worker {
     std::string slot;
     bool restored = false;  // known from before a restart; must register again
+    bool connected = false;
+    int64_t heard_us = 0;
     uint32_t stages = 0;
     std::set<JobId> held;
     std::string last_request;  // answered with last_leases
@@ -100,6 +103,7 @@ class Core {
   void On(const Synced& event, int64_t now_us, Effects* out);
   void On(const Completed& event, int64_t now_us, Effects* out);
   void On(const Released& event, int64_t now_us, Effects* out);
+  void On(const Departed& event, int64_t now_us, Effects* out);
   void On(const Tick& event, int64_t now_us, Effects* out);
 
   Job* Find(JobId id);
@@ -114,9 +118,12 @@ class Core {
   void Fail(JobId id, Job* job, Effects* out);
   void Grant(const Poll& poll, int64_t now_us, Effects* out);
   void ServePolls(int64_t now_us, Effects* out);
+  // The worker, which has just been heard; null when it is not known.
+  Worker* Hear(WorkerId worker, int64_t now_us);
   JobId NextReady(uint32_t stages) const;
   void Retire(WorkerId worker, const WorkerRegistered& event, Effects* out);
   bool Renew(WorkerId worker, const LeaseProgress& progress, int64_t now_us);
+  void DropPolls(WorkerId worker, bool unknown_worker, Effects* out);
   void AnswerEmpty(const Poll& poll, bool unknown_worker, Effects* out);
 
   CoreOptions options_;

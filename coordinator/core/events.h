@@ -79,11 +79,18 @@ struct Released {
   uint64_t steps_run = 0;
 };
 
-// Time has passed: leases and polls run out.
+// A worker is about to exit. What it still holds waits for its slot's next
+// process, or for the lease to run out.
+struct Departed {
+  WorkerId worker;
+};
+
+// Time has passed: leases and polls run out, silent workers are gone.
 struct Tick {};
 
-using Event = std::variant<JobsAdded, WorkerRegistered, LeaseRequested,
-                           LeaseAbandoned, Synced, Completed, Released, Tick>;
+using Event =
+    std::variant<JobsAdded, WorkerRegistered, LeaseRequested, LeaseAbandoned,
+                 Synced, Completed, Released, Departed, Tick>;
 
 // ---- effects
 // ------------------------------------------------------------------------------------------------------

@@ -10,17 +10,25 @@ void Core::AnswerEmpty(const Poll& poll, bool unknown_worker, Effects* out) {
   out->answers.push_back({poll.worker, poll.request, {}, unknown_worker});
 }
 
+void Core::DropPolls(WorkerId worker, bool unknown_worker, Effects* out) {
+  for (const Poll& poll : polls_) {
+    if (poll.worker == worker) AnswerEmpty(poll, unknown_worker, out);
+  }
+  std::erase_if(polls_,
+                [worker](const Poll& poll) { return poll.worker == worker; });
+}
+
 void Core::On(const LeaseRequested& event, int64_t now_us, Effects* out) {
   const Poll poll{event.worker, event.request, event.max_jobs,
                   event.wait_until_us};
-  const auto worker = workers_.find(event.worker);
-  if (worker == workers_.end() || worker->second.restored) {
+  const Worker* worker = Hear(event.worker, now_us);
+  if (worker == nullptr || worker->restored) {
     AnswerEmpty(poll, /*unknown_worker=*/true, out);
     return;
   }
-  if (!event.request.empty() && worker->second.last_request == event.request) {
+  if (!event.request.empty() && worker->last_request == event.request) {
     out->answers.push_back(
-        {event.worker, event.request, worker->second.last_leases, false});
+        {event.worker, event.request, worker->last_leases, false});
     return;
   }
   for (Poll& parked : polls_) {
@@ -29,12 +37,9 @@ void Core::On(const LeaseRequested& event, int64_t now_us, Effects* out) {
       parked.until_us = event.wait_until_us;
       return;
     }
-    AnswerEmpty(parked, false, out);  // its caller has moved on
   }
-  std::erase_if(polls_, [&](const Poll& parked) {
-    return parked.worker == event.worker;
-  });
-  if (event.wait_until_us <= now_us && !NextReady(worker->second.stages)) {
+  DropPolls(event.worker, false, out);  // its caller has moved on
+  if (event.wait_until_us <= now_us && !NextReady(worker->stages)) {
     AnswerEmpty(poll, false, out);
     return;
   }
@@ -107,6 +112,9 @@ void Core::On(const Tick& /*event*/, int64_t now_us, Effects* out) {
     end.message = job->confirmed ? "the lease ran out: no heartbeat"
                                  : "no heartbeat ever named this lease";
     EndWithoutResult(id, job, std::move(end), out);
+  }
+  for (auto& [id, worker] : workers_) {
+    if (worker.heard_us + options_.lease_us <= now_us) worker.connected = false;
   }
   for (const Poll& poll : polls_) {
     if (poll.until_us <= now_us) AnswerEmpty(poll, false, out);

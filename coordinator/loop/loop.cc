@@ -144,7 +144,7 @@ absl::Status Loop::RunBatch(std::vector<AnyCall>* calls) {
   }
   RETURN_IF_ERROR(ExpandSome());
   RETURN_IF_ERROR(store_->Commit());
-  workers_ = static_cast<uint32_t>(core_.workers());
+  workers_ = core_.connected_workers();
   std::vector<PendingReply> replies;
   replies.swap(replies_);
   for (PendingReply& reply : replies) reply.done(reply.status);
@@ -267,11 +267,12 @@ absl::Status Loop::Write(const Effects& effects) {
   for (const JobStateChanged& change : effects.job_states) {
     RETURN_IF_ERROR(store_->SetJobState(change.job, change.state));
   }
+  std::vector<Completed> unreadable;
   for (const LeaseAnswered& answer : effects.answers) {
     const auto waiting = parked_.find({answer.worker, answer.request});
     if (waiting == parked_.end()) continue;
     for (LeaseCall& call : waiting->second) {
-      RETURN_IF_ERROR(FillLease(answer, call.response));
+      RETURN_IF_ERROR(FillLease(answer, call.response, &unreadable));
       Reply(
           std::move(call.done),
           answer.unknown_worker
@@ -280,6 +281,8 @@ absl::Status Loop::Write(const Effects& effects) {
     }
     parked_.erase(waiting);
   }
+  for (const Completed& failed : unreadable)
+    RETURN_IF_ERROR(Apply(failed).status());
   return absl::OkStatus();
 }
 

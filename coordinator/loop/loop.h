@@ -159,8 +159,11 @@ class Loop {
   // Applies one event and writes its rows; answered polls become replies.
   absl::StatusOr<Effects> Apply(const Event& event);
   absl::Status Write(const Effects& effects);
+  // A job whose stored inputs cannot be read is left out, and its failure
+  // added.
   absl::Status FillLease(const LeaseAnswered& answer,
-                         v1::LeaseResponse* response);
+                         v1::LeaseResponse* response,
+                         std::vector<Completed>* unreadable);
   // The reply is sent after the commit.
   void Reply(std::function<void(absl::Status)> done, absl::Status status);
   void CountSteps(const v1::SyncRequest& request);

@@ -122,7 +122,8 @@ absl::Status Loop::Handle(LeaseCancelled& call) {
 }
 
 absl::Status Loop::FillLease(const LeaseAnswered& answer,
-                             v1::LeaseResponse* response) {
+                             v1::LeaseResponse* response,
+                             std::vector<Completed>* unreadable) {
   for (const LeaseRef& lease : answer.leases) {
     ASSIGN_OR_RETURN(const std::optional<JobPayload> payload,
                      store_->Payload(lease.job));
@@ -133,7 +134,15 @@ absl::Status Loop::FillLease(const LeaseAnswered& answer,
     job->set_job_id(lease.job.value);
     job->set_attempt(lease.attempt);
     job->set_job_key(payload->key.bytes.data(), payload->key.bytes.size());
-    RETURN_IF_ERROR(SetInputs(payload->stage, payload->inputs, job));
+    if (const absl::Status status =
+            SetInputs(payload->stage, payload->inputs, job);
+        !status.ok()) {
+      // The job's own row is damaged: it fails, the others go on.
+      response->mutable_jobs()->RemoveLast();
+      unreadable->push_back({answer.worker, lease, AttemptOutcome::kFailed,
+                             Cause::kInvalid, std::string(status.message())});
+      continue;
+    }
     for (const JobPayload::Input& input : payload->dependencies) {
       v1::Dependency* dependency = job->add_dependencies();
       dependency->set_job_key(input.key.bytes.data(), input.key.bytes.size());
@@ -253,7 +262,10 @@ absl::Status Loop::Handle(ReleaseCall& call) {
     event.steps_run = wire.steps_run();
     RETURN_IF_ERROR(Apply(event).status());
   }
-  steps_.erase(WorkerId{call.request->worker_id()});
+  const WorkerId worker{call.request->worker_id()};
+  if (call.request->leaving())
+    RETURN_IF_ERROR(Apply(Departed{worker}).status());
+  steps_.erase(worker);
   Reply(std::move(call.done), absl::OkStatus());
   return absl::OkStatus();
 }

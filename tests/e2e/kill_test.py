@@ -51,8 +51,9 @@ class Killer:
         os.kill(pid, signal.SIGKILL)
         wait_until(lambda: not os.path.exists(f"/proc/{pid}"), f"the end of process {pid}")
         self.cluster.release(point)
+        if point == "after_spool":
+            wait_until(lambda: lease[0] in self.cluster.done_jobs(), "the delivery of the spooled result")
         self.count(kind)
-        return lease
 
     def kill_trainer(self):
         """In mid-training: after a checkpoint was published, and some steps later."""
@@ -95,17 +96,33 @@ class Killer:
         (self.last_restart_us,) = rows(self.cluster.data, "SELECT max(started_us) FROM coordinator")[0]
 
     def kill_both_after_spool(self):
-        """The result is in the spool, nobody has acknowledged it, and both its worker and the coordinator die."""
+        """The result is in the spool, nobody has acknowledged it, and both its worker and the coordinator die. The slot's next
+        process is held between its Register and the delivery, until the other worker has done everything else and asked for
+        more: it must not be given the job whose result lies in the spool."""
         self.cluster.hold("after_spool")
         pid, lease, steps = wait_until(lambda: self.held_lease("after_spool"), "a spooled result")
         self.progress.add((lease, steps))
+        self.cluster.hold("spool_found")
         self.cluster.kill_coordinator()
         os.kill(pid, signal.SIGKILL)
         self.cluster.release("after_spool")
         assert lease in self.cluster.spooled()
         self.remember_and_restart()
+        wait_until(lambda: self.cluster.held("spool_found"), "the successor of the killed worker")
+        (jobs,) = rows(self.cluster.data, "SELECT count(*) FROM job")[0]
+        wait_until(lambda: len(self.cluster.done_jobs()) == jobs - 1, "every other job")
+        finish(self.cluster, self.cluster.submit(self.errand()))  # the other worker asks, and is given this
+        assert lease in self.cluster.spooled() and lease[0] not in self.cluster.done_jobs()
+        self.cluster.release("spool_found")
         self.count("coordinator")
         self.count("spool")
+
+    def errand(self):
+        """A sweep of one small job, to see that a worker has asked for work."""
+        path = os.path.join(os.path.dirname(self.cluster.data), "errand.yaml")
+        with open(path, "w") as file:
+            file.write("name: errand\ngrid: {prompt.examples_per_task: [3]}\ndata: {dims: 2}\nprompt: {tasks: 2}\ntheory: {}\n")
+        return path
 
 
 class KillTest(unittest.TestCase):
@@ -153,7 +170,7 @@ class KillTest(unittest.TestCase):
 
     def check_books(self, cluster, killer):
         jobs = {stage: count for stage, count in rows(cluster.data, "SELECT stage, count(*) FROM job GROUP BY stage")}
-        self.assertEqual(jobs, {"train": 2, "evaluate": 16, "compare": 16, "theory": 8})
+        self.assertEqual(jobs, {"train": 2, "evaluate": 16, "compare": 16, "theory": 8 + 1})  # and the errand
         (results,) = rows(cluster.data, "SELECT count(*) FROM result")[0]
         self.assertEqual(results, sum(jobs.values()))
         twice = rows(cluster.data, "SELECT job_id FROM attempt WHERE outcome = 'done' GROUP BY job_id HAVING count(*) > 1")

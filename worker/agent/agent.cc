@@ -88,6 +88,11 @@ std::vector<LeaseProgress> Agent::Held() {
 
 absl::Status Agent::Run() {
   const absl::Status status = Work();
+  if (worker().value != 0) {
+    if (const absl::Status left = link_->Leave(worker()); !left.ok()) {
+      spdlog::info("could not say goodbye: {}", std::string(left.message()));
+    }
+  }
   return stopping_ ? absl::OkStatus() : status;
 }
 
@@ -97,6 +102,7 @@ absl::Status Agent::Work() {
   RETURN_IF_ERROR(RegisterUntilAccepted());
   std::jthread heartbeat(
       [this](std::stop_token stop) { Heartbeat(std::move(stop)); });
+  if (!slot_->SpooledLeases().empty()) Fault("spool_found");
   int64_t idle_since = clock_->MonotonicMicros();
   while (!stopping_) {
     bool again = false;
@@ -117,7 +123,11 @@ absl::Status Agent::Work() {
           worker(), request,
           options_.poll_us);  // the same request: nothing is leased twice
     }
-    if (stopping_) break;
+    if (stopping_) {
+      if (!leased.ok()) break;
+      for (const LeasedWork& work : *leased) GiveBack(work.lease);
+      break;
+    }
     if (absl::IsNotFound(leased.status())) {
       MutexLock lock(&mu_);
       must_register_ = true;
@@ -227,6 +237,7 @@ StageContext Agent::ContextOf(const LeasedWork& work) {
 
 void Agent::OnProgress(Stage stage, LeaseProgress progress) {
   const bool checkpointed = progress.checkpointed;
+  const bool midway = progress.steps_done < progress.steps_total;
   {
     MutexLock lock(&mu_);
     if (!running_.has_value()) return;
@@ -235,9 +246,11 @@ void Agent::OnProgress(Stage stage, LeaseProgress progress) {
     *running_ = progress;
   }
   slot_->MarkRunning(progress);
-  if (options_.fault) {
-    Fault(checkpointed ? "checkpointed"
-                       : absl::StrCat("progress.", StageName(stage)));
+  if (!options_.fault) return;
+  if (checkpointed) {
+    Fault("checkpointed");
+  } else if (midway) {
+    Fault(absl::StrCat("progress.", StageName(stage)));
   }
 }
 

@@ -30,7 +30,8 @@ struct AgentOptions {
   int64_t poll_us = 20'000'000;
   int64_t idle_timeout_us = 0;  // exit after so long without work; 0 = never
   // For tests of crashes: called at "after_lease", "progress.<stage>",
-  // "checkpointed", "after_spool"; empty = none.
+  // "checkpointed", "after_spool", "spool_found" (of an earlier process);
+  // "progress" only in the middle of a stage. Empty = none.
   std::function<void(const std::string& point)> fault;
 };
 

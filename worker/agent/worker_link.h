@@ -73,9 +73,12 @@ class WorkerLink {
                                             const std::string& encoded) = 0;
   virtual absl::Status Release(WorkerId worker, const LeaseRef& lease,
                                Cause cause, uint64_t steps_run) = 0;
+  // This process is about to exit.
+  virtual absl::Status Leave(WorkerId worker) = 0;
   // A completion as bytes for the spool.
   virtual std::string Encode(const Completion& completion) = 0;
-  // Makes blocking calls return Cancelled, for ever. Thread-safe.
+  // Makes every call but Release and Leave return Cancelled, also those under
+  // way, for ever. Thread-safe.
   virtual void Cancel() = 0;
 };
 

@@ -18,6 +18,7 @@ namespace iclsweep {
 namespace {
 
 constexpr auto kCallDeadline = std::chrono::seconds(20);
+constexpr auto kReleaseDeadline = std::chrono::seconds(3);
 
 class GrpcLink final : public WorkerLink {
  public:
@@ -136,9 +137,14 @@ class GrpcLink final : public WorkerLink {
     released->set_attempt(lease.attempt);
     released->set_cause(std::string(CauseName(cause)));
     released->set_steps_run(steps_run);
-    v1::ReleaseResponse response;
-    return Invoke(&v1::WorkerService::Stub::Release, request, &response,
-                  std::chrono::seconds(3));
+    return SendRelease(request);
+  }
+
+  absl::Status Leave(WorkerId worker) override {
+    v1::ReleaseRequest request;
+    request.set_worker_id(worker.value);
+    request.set_leaving(true);
+    return SendRelease(request);
   }
 
   std::string Encode(const Completion& completion) override {
@@ -152,6 +158,14 @@ class GrpcLink final : public WorkerLink {
   }
 
  private:
+  // A worker's last words: also after Cancel.
+  absl::Status SendRelease(const v1::ReleaseRequest& request) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kReleaseDeadline);
+    v1::ReleaseResponse response;
+    return FromGrpcStatus(stub_->Release(&context, request, &response));
+  }
+
   template <typename Method, typename Request, typename Response,
             typename Duration>
   absl::Status Invoke(Method method, const Request& request, Response* response,

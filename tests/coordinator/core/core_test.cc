@@ -313,12 +313,42 @@ TEST_F(CoreTest, WorkerOfAnotherVersionIsNeverGivenThatStage) {
                   "no connected worker runs this version of stage train"));
 }
 
+TEST_F(CoreTest, SilentWorkersAreNotConnected) {
+  Register(1, "a");
+  Register(2, "b");
+  Pass(kLease / 2);
+  core_.Apply(Synced{WorkerId{1}, {}}, now_);
+  EXPECT_EQ(core_.connected_workers(), 2U);
+  EXPECT_EQ(core_.NextDeadline(), now_ + kLease / 2);  // of the silent one
+  Pass(kLease / 2);
+  EXPECT_EQ(core_.connected_workers(), 1U);
+  Pass(kLease);
+  EXPECT_EQ(core_.connected_workers(), 0U);
+  EXPECT_EQ(core_.NextDeadline(), std::numeric_limits<int64_t>::max());
+  EXPECT_FALSE(core_.Apply(Synced{WorkerId{2}, {}}, now_).unknown_worker);
+  EXPECT_EQ(core_.connected_workers(), 1U);
+}
+
+TEST_F(CoreTest, DepartedWorkerIsGivenNothingAndLosesNothing) {
+  Add({Job(1)});
+  Register(1, "a");
+  const LeaseRef lease = Lease(1);
+  core_.Apply(LeaseRequested{WorkerId{1}, "r", 1, now_ + kLease}, now_);
+  const Effects effects = core_.Apply(Departed{WorkerId{1}}, now_);
+  ASSERT_THAT(effects.answers, SizeIs(1));
+  EXPECT_EQ(core_.connected_workers(), 0U);
+  EXPECT_EQ(core_.StateOf(JobId{1}), JobState::kLeased);
+  EXPECT_THAT(Add({Job(2)}).answers, IsEmpty());
+  EXPECT_EQ(Done(1, lease).verdict, Verdict::kCommitted);
+}
+
 TEST_F(CoreTest, RestoredLeaseHasAWholeLeaseOfGraceAndGoesToItsSlotsProcess) {
   NewJob job = Job(1);
   job.stored_state = JobState::kLeased;
   job.last_attempt = 4;
   Add({job});
   core_.RestoreLease({JobId{1}, 4}, WorkerId{5}, "a", now_);
+  EXPECT_EQ(core_.connected_workers(), 0U);
   EXPECT_EQ(core_.NextDeadline(), now_ + kLease);
   WorkerRegistered back;
   back.worker = WorkerId{6};

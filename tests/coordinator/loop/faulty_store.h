@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "proto/base/status_macros.h"
 #include "storage/store.h"
 
 namespace iclsweep::testing {
@@ -28,6 +29,8 @@ class FaultyStore final : public Store {
   // moved. Set before the loop starts.
   std::function<void()> on_commit;
   std::function<void(uint64_t cells)> on_cells;
+  // Its stored inputs read as garbage.
+  JobId damaged_job;
 
   absl::Status Begin() override { return store_->Begin(); }
   absl::Status Commit() override {
@@ -92,7 +95,10 @@ class FaultyStore final : public Store {
     return store_->InsertEvent(kind, job, attempt, worker, text, now_us);
   }
   absl::StatusOr<std::optional<JobPayload>> Payload(JobId job) override {
-    return store_->Payload(job);
+    ASSIGN_OR_RETURN(std::optional<JobPayload> payload, store_->Payload(job));
+    if (job == damaged_job && payload.has_value())
+      payload->inputs = "\xff is no message";
+    return payload;
   }
   absl::Status ForEachJob(
       const std::function<void(const JobRow&)>& visit) override {

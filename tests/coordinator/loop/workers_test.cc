@@ -59,6 +59,20 @@ TEST_F(LoopWorkersTest, LeaseCarriesTheInputsAndTheKey) {
               ElementsAre(absl::StrCat("1|running|", worker)));
 }
 
+TEST_F(LoopWorkersTest, JobWithDamagedInputsFailsAloneAndTheLoopGoesOn) {
+  Submit(NoopSweep("s", 2));
+  const int64_t worker = Register("slot");
+  store_->damaged_job = JobId{1};
+  EXPECT_EQ(Lease(worker).job_id(), 0);  // it was the damaged one
+  EXPECT_EQ(Lease(worker).job_id(), 2);
+  EXPECT_TRUE(loop_->healthy());
+  EXPECT_THAT(Rows("SELECT state FROM job ORDER BY job_id"),
+              ElementsAre("failed", "leased"));
+  EXPECT_THAT(
+      Rows("SELECT outcome, cause, message FROM attempt WHERE job_id = 1"),
+      ElementsAre("failed|invalid|stored inputs of a noop job cannot be read"));
+}
+
 TEST_F(LoopWorkersTest, DependentJobCarriesTheArtifactOfWhatItNeeds) {
   Submit(
       "name: t\nmodel: {layers: 1, heads: 1, width: 8}\ndata: {dims: 2}\n"
@@ -273,6 +287,18 @@ TEST_F(LoopWorkersTest, ReleasedJobGoesToTheNextWorkerUncharged) {
   EXPECT_THAT(Rows("SELECT outcome, cause, steps_run FROM attempt"),
               ElementsAre("released|preempted|17"));
   EXPECT_EQ(Lease(Register("other")).attempt(), 2U);
+}
+
+TEST_F(LoopWorkersTest, WorkerThatLeavesIsNotCountedAnyMore) {
+  const int64_t worker = Register("slot");
+  Register("other");
+  EXPECT_EQ(loop_->workers(), 2U);
+  AskedRelease asked;
+  asked.request().set_worker_id(worker);
+  asked.request().set_leaving(true);
+  loop_->Post(asked.ToCall());
+  ASSERT_OK(asked.Wait());
+  EXPECT_EQ(loop_->workers(), 1U);
 }
 
 // ---- leases and restarts

@@ -89,6 +89,16 @@ TEST_F(AgentStopTest, NothingIsStartedAfterAStop) {
   EXPECT_THAT(link_.log(), Contains("release 101 2/1 preempted steps=0"));
 }
 
+TEST_F(AgentStopTest, StopWhileALeaseArrivesGivesItBackUnstarted) {
+  link_.leases.push_back(Work(1, 1, [](const StageContext&) {
+    ADD_FAILURE() << "it must not start";
+    return absl::CancelledError("stopped");
+  }));
+  link_.on_lease = [this] { agent_->Stop(Cause::kPreempted); };
+  EXPECT_OK(Run());
+  EXPECT_EQ(link_.log().back(), "release 101 1/1 preempted steps=0");
+}
+
 TEST_F(AgentStopTest, UndeliveredResultWaitsForTheSlotsNextProcess) {
   link_.leases.push_back(Work(1, 1, Succeed));
   link_.deliveries.push_back(absl::UnavailableError("down"));

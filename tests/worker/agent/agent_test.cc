@@ -85,7 +85,8 @@ TEST_F(AgentTest, PassesTheFaultPointsInOrder) {
   };
   link_.leases.push_back(Work(1, 1, [](const StageContext& context) {
     context.Progress(1, 1, 2);
-    context.Progress(2, 2, 2, /*checkpointed=*/true);
+    context.Progress(2, 2, 3, /*checkpointed=*/true);
+    context.Progress(3, 3, 3);  // the end is not the middle
     return Succeed(context);
   }));
   EXPECT_OK(Run());
@@ -301,6 +302,17 @@ TEST_F(AgentTest, LeavesAfterBeingIdleForLongEnough) {
   for (int i = 0; i < 3; ++i) link_.leases.push_back(nothing);  // 24 seconds
   EXPECT_OK(Run());
   EXPECT_THAT(link_.requests(), SizeIs(5));
+  EXPECT_THAT(link_.left(), ElementsAre(101));
+}
+
+TEST_F(AgentTest, SaysGoodbyeOnceUnlessItNeverRegistered) {
+  EXPECT_OK(Run());
+  EXPECT_THAT(link_.left(), ElementsAre(101));
+  testing::FakeLink refusing;
+  refusing.registrations.push_back(absl::FailedPreconditionError("no"));
+  OpenSlot();
+  EXPECT_FALSE(Agent(options_, &refusing, slot_.get(), &clock_).Run().ok());
+  EXPECT_THAT(refusing.left(), ::testing::IsEmpty());
 }
 
 }  // namespace

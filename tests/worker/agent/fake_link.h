@@ -102,7 +102,12 @@ class FakeLink final : public WorkerLink {
                        CauseName(cause), " steps=", steps_run));
     MutexLock lock(&mu_);
     if (!releases.empty()) return Pop(&releases);
-    return cancelled_ ? absl::CancelledError("stopping") : absl::OkStatus();
+    return absl::OkStatus();
+  }
+  absl::Status Leave(WorkerId worker) override {
+    MutexLock lock(&mu_);
+    left_.push_back(worker.value);
+    return absl::OkStatus();
   }
   std::string Encode(const Completion& c) override {
     std::string text =
@@ -131,6 +136,7 @@ class FakeLink final : public WorkerLink {
   std::vector<std::string> requests() { return Locked(requests_); }
   std::vector<int64_t> waits() { return Locked(waits_); }
   std::vector<Predecessor> predecessors() { return Locked(predecessors_); }
+  std::vector<int64_t> left() { return Locked(left_); }
   std::string slot_uuid() { return Locked(slot_uuid_); }
 
   void ExpectScriptUsedUp() {
@@ -169,6 +175,7 @@ class FakeLink final : public WorkerLink {
   std::vector<std::string> requests_;
   std::vector<int64_t> waits_;
   std::vector<Predecessor> predecessors_;
+  std::vector<int64_t> left_;
 };
 
 }  // namespace iclsweep::testing
