@@ -111,6 +111,8 @@ class Cluster:
         return cli("submit", sweep, "--coordinator", self.address).strip().splitlines()[-1]
 
     def stop(self):
+        for hold in glob.glob(os.path.join(self.faults, "hold.*")):
+            os.remove(hold)  # a held process would not hear the signal
         for process in (self.node, self.coordinator):
             if process is not None and process.poll() is None:
                 process.send_signal(signal.SIGTERM)
