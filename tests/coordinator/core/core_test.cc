@@ -91,6 +91,34 @@ TEST_F(CoreTest, JobWaitsForWhatItDependsOn) {
   EXPECT_EQ(Lease(1).job, JobId{2});
 }
 
+TEST_F(CoreTest, JobWaitsForEverythingItDependsOn) {
+  Add({Job(1), Job(2), Job(3, {JobId{1}, JobId{2}})});
+  Register(1, "a");
+  Done(1, Lease(1));
+  EXPECT_EQ(core_.StateOf(JobId{3}), JobState::kBlocked);
+  Done(1, Lease(1));
+  EXPECT_EQ(core_.StateOf(JobId{3}), JobState::kReady);
+}
+
+TEST_F(CoreTest, FailureReachesEverythingBelow) {
+  Add({Job(1), Job(2, {JobId{1}}), Job(3, {JobId{2}}), Job(4, {JobId{3}})});
+  Register(1, "a");
+  Failed(1, Lease(1), Cause::kInvalid);
+  for (const int64_t id : {2, 3, 4})
+    EXPECT_EQ(core_.StateOf(JobId{id}), JobState::kUpstreamFailed) << id;
+}
+
+TEST_F(CoreTest, OldAttemptIsRevokedEvenFromTheWorkerThatHoldsTheNewOne) {
+  Add({Job(1)});
+  Register(1, "a");
+  const LeaseRef old = Lease(1);
+  Pass(kLease);
+  const LeaseRef current = Lease(1);
+  ASSERT_EQ(current.attempt, old.attempt + 1);
+  EXPECT_THAT(Sync(1, old).revoked, ElementsAre(old));
+  EXPECT_THAT(Sync(1, current).revoked, IsEmpty());
+}
+
 TEST_F(CoreTest, ParkedPollIsAnsweredWhenAJobBecomesReady) {
   Register(1, "a");
   const Effects parked =
@@ -292,6 +320,22 @@ TEST_F(CoreTest, ProcessThatRegistersAgainKeepsWhatItHolds) {
   EXPECT_THAT(effects.revoked, ElementsAre(LeaseRef{JobId{7}, 1}));
   EXPECT_THAT(effects.attempts_finished, IsEmpty());
   EXPECT_EQ(Done(2, lease).verdict, Verdict::kCommitted);
+}
+
+TEST_F(CoreTest, CheckpointToldByTheNextProcessRenewsTheCrashBudget) {
+  Add({Job(1)});
+  Register(1, "a");
+  for (int64_t worker = 1; worker <= 6; ++worker) {
+    WorkerRegistered next;
+    next.worker = WorkerId{worker + 1};
+    next.slot = "a";
+    next.stages = kEveryStage;
+    next.predecessor.lease = Lease(worker);
+    next.predecessor.checkpointed = true;  // no Sync had told it
+    next.predecessor_cause = Cause::kCrashed;
+    core_.Apply(next, now_);
+    ASSERT_EQ(core_.StateOf(JobId{1}), JobState::kReady) << worker;
+  }
 }
 
 TEST_F(CoreTest, PollOfADeadProcessIsNeverGivenAJob) {

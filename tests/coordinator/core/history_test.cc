@@ -55,7 +55,9 @@ class Cluster {
       NewJob job;
       job.id = JobId{i};
       job.stage = i % 4 == 1 ? Stage::kTrain : Stage::kEvaluate;
-      if (i % 4 != 1) job.depends_on = {JobId{i - (i + 3) % 4}};
+      // Of four jobs, two need the first, the fourth needs both of those.
+      if (i % 4 == 2 || i % 4 == 3) job.depends_on = {JobId{i - i % 4 + 1}};
+      if (i % 4 == 0) job.depends_on = {JobId{i - 2}, JobId{i - 1}};
       disk_.jobs[job.id] = job;
       added.jobs.push_back(job);
     }

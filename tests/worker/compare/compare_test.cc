@@ -159,6 +159,8 @@ TEST_F(CompareTest, TheRateWithTheLowestTuningErrorIsChosen) {
     }
   }
   EXPECT_EQ(rows, 3);
+  // Chosen on tasks of its own, not on those that are measured.
+  EXPECT_NE(lowest, Find(result, "model", "error_ft").value);
   const double chosen = Find(result, "model", "learning_rate").value;
   EXPECT_EQ(chosen, inputs.compare().learning_rates(best));
   EXPECT_EQ(Find(result, "model", "learning_rate_at_edge").value,
