@@ -392,8 +392,9 @@ TEST_F(CoreTest, RestoredLeaseHasAWholeLeaseOfGraceAndGoesToItsSlotsProcess) {
   job.last_attempt = 4;
   Add({job});
   core_.RestoreLease({JobId{1}, 4}, WorkerId{5}, "a", now_);
-  EXPECT_EQ(core_.connected_workers(), 0U);
   EXPECT_EQ(core_.NextDeadline(), now_ + kLease);
+  EXPECT_TRUE(Sync(5, {JobId{1}, 4}).unknown_worker);
+  EXPECT_EQ(core_.connected_workers(), 0U);  // what it can run is not known
   WorkerRegistered back;
   back.worker = WorkerId{6};
   back.slot = "a";

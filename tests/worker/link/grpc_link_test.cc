@@ -363,5 +363,17 @@ TEST_F(GrpcLinkTest, CancelEndsWhatWaitsAndRefusesWhatComes) {
   service_.go.release();
 }
 
+TEST_F(GrpcLinkTest, LastWordsAreSaidAfterCancelToo) {
+  link_->Cancel();
+  ASSERT_OK(link_->Release(WorkerId{3}, {JobId{4}, 5}, Cause::kPreempted, 6));
+  EXPECT_THAT(service_.released.leases(), SizeIs(1));
+  EXPECT_FALSE(service_.released.leaving());
+  ASSERT_OK(link_->Leave(WorkerId{7}));
+  EXPECT_TRUE(service_.has_deadline);
+  EXPECT_EQ(service_.released.worker_id(), 7);
+  EXPECT_TRUE(service_.released.leaving());
+  EXPECT_THAT(service_.released.leases(), IsEmpty());
+}
+
 }  // namespace
 }  // namespace iclsweep
