@@ -267,8 +267,12 @@ absl::Status Loop::Write(const Effects& effects) {
   for (const JobStateChanged& change : effects.job_states) {
     RETURN_IF_ERROR(store_->SetJobState(change.job, change.state));
   }
+  return AnswerPolls(effects.answers);
+}
+
+absl::Status Loop::AnswerPolls(const std::vector<LeaseAnswered>& answers) {
   std::vector<Completed> unreadable;
-  for (const LeaseAnswered& answer : effects.answers) {
+  for (const LeaseAnswered& answer : answers) {
     const auto waiting = parked_.find({answer.worker, answer.request});
     if (waiting == parked_.end()) continue;
     for (LeaseCall& call : waiting->second) {

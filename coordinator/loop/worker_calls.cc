@@ -112,8 +112,8 @@ absl::Status Loop::Handle(LeaseCall& call) {
   event.wait_until_us =
       clock_->MonotonicMicros() +
       std::min<int64_t>(request.wait_ms(), kLongestPollMs) * 1000;
-  parked_[{event.worker, event.request}].push_back(std::move(call));
-  call.done = nullptr;
+  parked_[{event.worker, event.request}].push_back(
+      {call.request, call.response, std::exchange(call.done, nullptr)});
   return Apply(event).status();
 }
 

@@ -260,9 +260,9 @@ TEST_F(OpenTest, QueriesAreOpenSideBySide) {
   ASSERT_OK(OpenSqliteStore(file_).status());
   ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Database> database,
                        Database::Open(file_, Database::Mode::kReadOnly));
-  constexpr char kTwoRows[] = "SELECT 1 UNION ALL SELECT 2";
-  ASSERT_OK_AND_ASSIGN(Statement one, database->PrepareQuery(kTwoRows));
-  ASSERT_OK_AND_ASSIGN(Statement other, database->PrepareQuery(kTwoRows));
+  const std::string two_rows = "SELECT 1 UNION ALL SELECT 2";
+  ASSERT_OK_AND_ASSIGN(Statement one, database->PrepareQuery(two_rows));
+  ASSERT_OK_AND_ASSIGN(Statement other, database->PrepareQuery(two_rows));
   for (int64_t row = 1; row <= 2; ++row) {
     for (Statement* query : {&one, &other}) {
       ASSERT_OK_AND_ASSIGN(const bool found, query->Step());

@@ -60,7 +60,7 @@ class FaultyStore final : public Store {
     return store_->InsertSweep(row, axes);
   }
   absl::Status SetCellsExpanded(SweepId sweep, uint64_t cells) override {
-    const absl::Status status = store_->SetCellsExpanded(sweep, cells);
+    absl::Status status = store_->SetCellsExpanded(sweep, cells);
     if (on_cells) on_cells(cells);
     return status;
   }
