@@ -249,21 +249,23 @@ absl::StatusOr<Effects> Loop::Apply(const Event& event) {
   return effects;
 }
 
+absl::Status Loop::WriteEnd(const AttemptFinished& end, int64_t now_us) {
+  RETURN_IF_ERROR(store_->EndAttempt(
+      {end.lease, end.outcome, end.cause, end.message, end.log, end.steps_run,
+       end.checkpointed, end.duration_us, now_us}));
+  if (end.outcome != AttemptOutcome::kFailed) return absl::OkStatus();
+  return store_->InsertEvent(
+      "attempt_failed", end.lease.job, end.lease.attempt, WorkerId{},
+      absl::StrCat(CauseName(end.cause), ": ", end.message), now_us);
+}
+
 absl::Status Loop::Write(const Effects& effects) {
   const int64_t now = clock_->WallMicros();
   for (const AttemptStarted& start : effects.attempts_started) {
     RETURN_IF_ERROR(store_->StartAttempt({start.lease, start.worker, now}));
   }
-  for (const AttemptFinished& end : effects.attempts_finished) {
-    RETURN_IF_ERROR(store_->EndAttempt(
-        {end.lease, end.outcome, end.cause, end.message, end.log, end.steps_run,
-         end.checkpointed, end.duration_us, now}));
-    if (end.outcome == AttemptOutcome::kFailed) {
-      RETURN_IF_ERROR(store_->InsertEvent(
-          "attempt_failed", end.lease.job, end.lease.attempt, WorkerId{},
-          absl::StrCat(CauseName(end.cause), ": ", end.message), now));
-    }
-  }
+  for (const AttemptFinished& end : effects.attempts_finished)
+    RETURN_IF_ERROR(WriteEnd(end, now));
   for (const JobStateChanged& change : effects.job_states) {
     RETURN_IF_ERROR(store_->SetJobState(change.job, change.state));
   }

@@ -159,6 +159,7 @@ class Loop {
   // Applies one event and writes its rows; answered polls become replies.
   absl::StatusOr<Effects> Apply(const Event& event);
   absl::Status Write(const Effects& effects);
+  absl::Status WriteEnd(const AttemptFinished& end, int64_t now_us);
   absl::Status AnswerPolls(const std::vector<LeaseAnswered>& answers);
   // A job whose stored inputs cannot be read is left out, and its failure
   // added.
