@@ -101,7 +101,7 @@ absl::Status Agent::Work() {
   RETURN_IF_ERROR(slot_->ReadSpool().status());
   RETURN_IF_ERROR(RegisterUntilAccepted());
   std::jthread heartbeat(
-      [this](std::stop_token stop) { Heartbeat(std::move(stop)); });
+      [this](const std::stop_token& stop) { Heartbeat(stop); });
   if (!slot_->SpooledLeases().empty()) Fault("spool_found");
   int64_t idle_since = clock_->MonotonicMicros();
   while (!stopping_) {
@@ -113,16 +113,7 @@ absl::Status Agent::Work() {
     }
     if (again) RETURN_IF_ERROR(RegisterUntilAccepted());
     RETURN_IF_ERROR(DeliverSpool());
-    const std::string request =
-        absl::StrCat(slot_->uuid(), "-", worker().value, "-", ++requests_);
-    absl::StatusOr<std::vector<LeasedWork>> leased =
-        link_->Lease(worker(), request, options_.poll_us);
-    for (Backoff backoff;
-         !leased.ok() && TryAgain(leased.status()) && Pause(backoff.Next());) {
-      leased = link_->Lease(
-          worker(), request,
-          options_.poll_us);  // the same request: nothing is leased twice
-    }
+    const absl::StatusOr<std::vector<LeasedWork>> leased = AskForWork();
     if (stopping_) {
       if (!leased.ok()) break;
       for (const LeasedWork& work : *leased) GiveBack(work.lease);
@@ -142,6 +133,18 @@ absl::Status Agent::Work() {
       return absl::OkStatus();
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<LeasedWork>> Agent::AskForWork() {
+  // However often it is sent, nothing is leased twice.
+  const std::string request =
+      absl::StrCat(slot_->uuid(), "-", worker().value, "-", ++requests_);
+  for (Backoff backoff;;) {
+    absl::StatusOr<std::vector<LeasedWork>> leased =
+        link_->Lease(worker(), request, options_.poll_us);
+    if (leased.ok() || !TryAgain(leased.status()) || !Pause(backoff.Next()))
+      return leased;
+  }
 }
 
 absl::Status Agent::CheckSharedArtifacts(
@@ -361,7 +364,7 @@ void Agent::SyncOnce() {
   }
 }
 
-void Agent::Heartbeat(std::stop_token stop) {
+void Agent::Heartbeat(const std::stop_token& stop) {
   std::stop_callback wake(stop, [this] {
     MutexLock lock(&mu_);
     wake_.notify_all();

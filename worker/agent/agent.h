@@ -52,6 +52,7 @@ class Agent {
 
  private:
   absl::Status Work();
+  absl::StatusOr<std::vector<LeasedWork>> AskForWork();
   absl::Status RegisterUntilAccepted();
   absl::Status CheckSharedArtifacts(const Registration& registration) const;
   absl::Status DeliverSpool();
@@ -65,7 +66,7 @@ class Agent {
   bool GiveBack(const LeaseRef& lease);
   StageContext ContextOf(const LeasedWork& work);
   void OnProgress(Stage stage, LeaseProgress progress);
-  void Heartbeat(std::stop_token stop);
+  void Heartbeat(const std::stop_token& stop);
   void SyncOnce();
   // Waits; false when stopping.
   bool Pause(int64_t micros);
