@@ -15,6 +15,13 @@ inline absl::Status DatabaseUnavailable(absl::string_view file,
   return absl::UnavailableError(absl::StrCat(file, ": ", doing, ": ", reason));
 }
 
+inline absl::Status DiskFull(absl::string_view file, absl::string_view doing,
+                             absl::string_view reason) {
+  return absl::UnavailableError(absl::StrCat(
+      file, ": ", doing, ": ", reason,
+      "; free some space, then the same command goes on where it was"));
+}
+
 inline absl::Status DatabaseCorrupt(absl::string_view file,
                                     absl::string_view reason) {
   return absl::DataLossError(

@@ -106,6 +106,7 @@ class Core {
   void On(const Departed& event, int64_t now_us, Effects* out);
   void On(const Tick& event, int64_t now_us, Effects* out);
 
+  absl::Status CheckJob(JobId id, const Job& job, uint32_t missing) const;
   Job* Find(JobId id);
   const Job* Find(JobId id) const;
   void AddJob(const NewJob& added, Effects* out);

@@ -7,10 +7,37 @@
 
 namespace iclsweep {
 
+namespace {
+
+absl::Status Broken(JobId id, absl::string_view what) {
+  return absl::InternalError(absl::StrCat("job ", id.value, ": ", what));
+}
+
+}  // namespace
+
+absl::Status Core::CheckJob(JobId id, const Job& job, uint32_t missing) const {
+  if (job.missing != missing)
+    return Broken(id, "counts its open dependencies wrongly");
+  if (job.state == JobState::kBlocked && job.missing == 0)
+    return Broken(id, "is blocked by nothing");
+  if (job.state == JobState::kReady) {
+    if (job.missing != 0)
+      return Broken(id, "is ready before its dependencies are done");
+    if (!ready_[static_cast<size_t>(job.stage)].contains(id))
+      return Broken(id, "is ready but not queued");
+  }
+  if ((job.state == JobState::kLeased) != static_cast<bool>(job.holder))
+    return Broken(id, "is leased without a holder, or held without a lease");
+  if (job.state != JobState::kLeased) return absl::OkStatus();
+  if (!deadlines_.contains({job.deadline_us, id}))
+    return Broken(id, "is leased without a deadline");
+  const auto holder = workers_.find(job.holder);
+  if (holder == workers_.end() || !holder->second.held.contains(id))
+    return Broken(id, "is held by a worker that does not know it");
+  return absl::OkStatus();
+}
+
 absl::Status Core::CheckInvariants() const {
-  const auto broken = [](int64_t id, absl::string_view what) {
-    return absl::InternalError(absl::StrCat("job ", id, ": ", what));
-  };
   std::vector<uint32_t> missing(jobs_.size(), 0);
   for (const Job& job : jobs_) {
     if (!job.known || job.state == JobState::kDone) continue;
@@ -22,30 +49,11 @@ absl::Status Core::CheckInvariants() const {
   for (size_t i = 1; i < jobs_.size(); ++i) {
     const Job& job = jobs_[i];
     if (!job.known) continue;
-    const JobId id{static_cast<int64_t>(i)};
-    if (job.missing != missing[i])
-      return broken(id.value, "counts its open dependencies wrongly");
-    if (job.state == JobState::kBlocked && job.missing == 0)
-      return broken(id.value, "is blocked by nothing");
-    if (job.state == JobState::kReady) {
-      ++ready;
-      if (job.missing != 0)
-        return broken(id.value, "is ready before its dependencies are done");
-      if (!ready_[static_cast<size_t>(job.stage)].contains(id))
-        return broken(id.value, "is ready but not queued");
-    }
-    if ((job.state == JobState::kLeased) != static_cast<bool>(job.holder)) {
-      return broken(id.value,
-                    "is leased without a holder, or held without a lease");
-    }
-    if (job.state != JobState::kLeased) continue;
-    ++leased;
-    if (!deadlines_.contains({job.deadline_us, id}))
-      return broken(id.value, "is leased without a deadline");
-    const auto holder = workers_.find(job.holder);
-    if (holder == workers_.end() || !holder->second.held.contains(id)) {
-      return broken(id.value, "is held by a worker that does not know it");
-    }
+    absl::Status status =
+        CheckJob(JobId{static_cast<int64_t>(i)}, job, missing[i]);
+    if (!status.ok()) return status;
+    leased += job.state == JobState::kLeased ? 1 : 0;
+    ready += job.state == JobState::kReady ? 1 : 0;
   }
   if (deadlines_.size() != leased)
     return absl::InternalError("a deadline belongs to no lease");

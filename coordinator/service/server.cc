@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -91,6 +92,8 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(
 }
 
 absl::Status Coordinator::Listen(const CoordinatorOptions& options) {
+  // What goes wrong is told by Listen's error, in one line.
+  ::setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   grpc::EnableDefaultHealthCheckService(true);
   server_ =
       std::make_unique<Server>(loop_.get(), DatabaseFile(options.data_dir));

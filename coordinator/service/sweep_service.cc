@@ -133,7 +133,8 @@ grpc::ServerUnaryReactor* SweepServiceImpl::Status(
   auto* reactor = new PostedReactor();
   absl::StatusOr<v1::StatusResponse> read =
       ReadStatus(database_file_, *request);
-  if (read.ok()) {
+  const absl::Status status = read.status();
+  if (status.ok()) {
     *response = *std::move(read);
     response->set_workers(loop_->workers());
     response->set_epoch(loop_->epoch());
@@ -141,7 +142,7 @@ grpc::ServerUnaryReactor* SweepServiceImpl::Status(
     response->mutable_sweeps(0)->set_running_steps_done(done);
     response->mutable_sweeps(0)->set_running_steps_total(total);
   }
-  reactor->Done()(read.status());
+  reactor->Done()(status);
   return reactor;
 }
 

@@ -58,7 +58,7 @@ absl::StatusOr<std::string> Sha256HexOfFile(const std::string& path) {
     if (errno == ENOENT) return absl::NotFoundError(message);
     return absl::UnavailableError(message);
   }
-  const auto close = absl::MakeCleanup([file] { std::fclose(file); });
+  const absl::Cleanup close = [file] { std::fclose(file); };
   Sha256 hash;
   std::vector<char> buffer(1 << 16);
   for (size_t n = 0;

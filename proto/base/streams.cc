@@ -89,7 +89,7 @@ Block BlockOf(const DrawAddress& a) {
       {static_cast<uint32_t>(a.seed), static_cast<uint32_t>(a.seed >> 32)}};
 }
 
-double UniformOf(const std::array<uint32_t, 4>& words, unsigned half) {
+double UniformOf(const std::array<uint32_t, 4>& words, size_t half) {
   const uint64_t bits =
       (static_cast<uint64_t>(words[2 * half + 1]) << 32) | words[2 * half];
   return (static_cast<double>(bits >> 12) + 0.5) * 0x1p-52;

@@ -158,6 +158,7 @@ absl::Status Database::Error(absl::string_view doing, int code) const {
   const int primary = code & 0xff;
   if (primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB)
     return DatabaseCorrupt(file_, reason);
+  if (primary == SQLITE_FULL) return DiskFull(file_, doing, reason);
   if (primary == SQLITE_CONSTRAINT)
     return absl::InternalError(absl::StrCat(file_, ": ", doing, ": ", reason));
   return DatabaseUnavailable(file_, doing, reason);
