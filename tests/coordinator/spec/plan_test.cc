@@ -158,12 +158,14 @@ constexpr const char* kAxes[] = {"model.size: [tiny, custom, standard]",
                                  "compare.tune_tasks: [0, 192]",
                                  "compare.tasks: [10, 192]",
                                  "compare.anchors: [1, 2]"};
+constexpr char kNoisySections[] =
+    "train: {}\nevaluate: {pretraining_noise_std: 0.5}\ncompare: {}\n"
+    "theory: {}\n";
 constexpr const char* kSections[] = {
     "train: {}\n",
     "train: {batch: 8}\nevaluate: {}\n",
     "train: {}\nevaluate: {pretraining_length: 41}\ntheory: {}\n",
-    "train: {}\nevaluate: {pretraining_noise_std: 0.5}\ncompare: {}\ntheory: "
-    "{}\n",
+    kNoisySections,
     "theory: {}\n",
     "theory: {pretraining_length: 41, pretraining_noise_std: 0}\n"};
 constexpr const char* kPrompts[] = {

@@ -155,7 +155,7 @@ TEST_F(SlotTest, DamagedMarkNamesNoJob) {
 // ---- the spool
 
 TEST_F(SlotTest, SpooledResultsSurviveTheProcessByteForByte) {
-  const std::string bytes("\0\x01 with zeros\0 and \xff", 21);
+  const std::string bytes("\0\x01 with zeros\0 and \xff", 20);
   ASSERT_OK(slot_->Spool({JobId{7}, 2}, bytes));
   Open();
   EXPECT_THAT(SpooledBytes(), ElementsAre(bytes));

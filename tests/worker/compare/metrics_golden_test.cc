@@ -22,9 +22,8 @@ struct Array {
 
   explicit Array(const json& nested) { Add(nested, 0); }
   ArrayView view() const { return {values.data(), shape}; }
-  operator ArrayView() const {
-    return view();
-  }  // NOLINT(google-explicit-constructor): reads like a call
+  // NOLINTNEXTLINE(google-explicit-constructor): reads like a call
+  operator ArrayView() const { return view(); }
 
  private:
   void Add(const json& node, size_t depth) {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ATen/ATen.h"
+#include "absl/strings/match.h"
 #include "tests/support/status_matchers.h"
 #include "tests/worker/model/golden.h"
 #include "tests/worker/model/scratch.h"
@@ -89,7 +90,7 @@ Gpt2 FinetuneAlone(const Gpt2& model, const at::Tensor& anchor_xs,
         torch::autograd::grad({loss}, copy.parameters());
     copy.RequireGradients(false);
     for (size_t p = 0; p < gradients.size(); ++p) {
-      if (copy.names()[p].find("c_attn") == std::string::npos) continue;
+      if (!absl::StrContains(copy.names()[p], "c_attn")) continue;
       const int64_t last = gradients[p].dim() - 1;
       copy.parameters()[p]
           .narrow(last, width, 2 * width)

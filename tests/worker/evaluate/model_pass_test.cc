@@ -42,13 +42,13 @@ double Plain(const Gpt2& model, const OrderedPrompt& p, int from, int to,
   for (int s = from; s < to; ++s) {
     for (int m = 0; m < p.examples; ++m) {
       const int point = s * p.examples + m;
-      append(&p.inputs[static_cast<size_t>(point * p.dims)],
+      append(&p.inputs[static_cast<size_t>(point) * p.dims],
              p.labels[static_cast<size_t>(point)]);
     }
-    append(&p.queries[static_cast<size_t>(s * p.dims)], 0);
+    append(&p.queries[static_cast<size_t>(s) * p.dims], 0);
   }
   if (final_query >= 0)
-    append(&p.queries[static_cast<size_t>(final_query * p.dims)], 0);
+    append(&p.queries[static_cast<size_t>(final_query) * p.dims], 0);
   const auto points = static_cast<int64_t>(ys.size());
   const at::Tensor out = model.Forward(at::tensor(xs).view({1, points, p.dims}),
                                        at::tensor(ys).view({1, points}));
