@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -45,6 +46,12 @@ absl::Status AddStages(Database* database, v1::SweepStatus* sweep) {
     finished &= stage->done() + stage->failed() + stage->upstream_failed() ==
                 stage->total();
   }
+  // In the order in which they run.
+  std::sort(sweep->mutable_stages()->pointer_begin(),
+            sweep->mutable_stages()->pointer_end(),
+            [](const v1::StageProgress* a, const v1::StageProgress* b) {
+              return StageFromName(a->stage()) < StageFromName(b->stage());
+            });
   sweep->set_finished(finished);
   return absl::OkStatus();
 }

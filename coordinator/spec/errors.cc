@@ -115,9 +115,10 @@ absl::Status EmptyAxis(absl::string_view file, Place place,
 
 absl::Status GridTooLarge(absl::string_view file, Place place,
                           absl::string_view product, absl::string_view limit) {
-  return SpecError(file, place,
-                   absl::StrCat("the grid has ", product,
-                                " cells, more than the limit of ", limit));
+  return SpecError(
+      file, place,
+      absl::StrCat("the grid has ", product, " cells, more than the limit of ",
+                   limit, " (--max-cells sets it)"));
 }
 
 }  // namespace iclsweep

@@ -79,21 +79,21 @@ TEST(EstimateTest, OpenJobsTakeTheMeanTimeOfTheirStageSharedByTheWorkers) {
 TEST(ProgressLineTest, SaysHowFarEveryStageIs) {
   EXPECT_EQ(ProgressLine(StatusOfStages({{"train", 2, 1}, {"evaluate", 8, 2}}),
                          0, -1),
-            "train 1/2  evaluate 2/8 | 30%");
+            "train 1/2  evaluate 2/8 | 30% of jobs");
 }
 
 TEST(ProgressLineTest, PartsAppearWhenTheyAreKnown) {
   v1::SweepStatus status = StatusOfStages({{"train", 4, 1, 1, 1}}, 50, 200);
   status.set_expanding(true);
   EXPECT_EQ(ProgressLine(status, 3.14159, 80),
-            "train 1/4 (expanding) | 2 failed | 75% | step 50/200 | 3.1 jobs/s "
-            "| ETA 1m20s");
+            "train 1/4 (expanding) | 2 failed | 75% of jobs | step 50/200 | "
+            "3.1 jobs/s | ETA 1m20s");
   EXPECT_EQ(ProgressLine(StatusOfStages({}), 0, -1), "");
 }
 
 TEST(ProgressLineTest, PercentageIsNeverRoundedUpToTheEnd) {
   EXPECT_THAT(ProgressLine(StatusOfStages({{"train", 1000, 999}}), 0, -1),
-              HasSubstr("| 99%"));
+              HasSubstr("| 99% of jobs"));
 }
 
 TEST(ProgressLineTest, TimeLeftIsShort) {
@@ -141,10 +141,11 @@ TEST(ProgressPrinterTest, PlainLinesComeOnChangeButNotTooOften) {
   show(10, 61, /*finished=*/true);  // the end, whenever it comes
   printer.Finish();
   const std::vector<std::string> lines = out.Lines();
-  EXPECT_THAT(
-      lines,
-      ElementsAre("train 0/10 | 0%", HasSubstr("train 2/10 | 20% | 0.2 jobs/s"),
-                  HasSubstr("train 2/10"), HasSubstr("train 10/10 | 100%")));
+  EXPECT_THAT(lines,
+              ElementsAre("train 0/10 | 0% of jobs",
+                          HasSubstr("train 2/10 | 20% of jobs | 0.2 jobs/s"),
+                          HasSubstr("train 2/10"),
+                          HasSubstr("train 10/10 | 100% of jobs")));
 }
 
 TEST(ProgressPrinterTest, TerminalLineIsRedrawnInPlace) {
@@ -153,7 +154,8 @@ TEST(ProgressPrinterTest, TerminalLineIsRedrawnInPlace) {
   printer.Show(StatusOfStages({{"train", 2, 0}}), {}, 1, 0);
   printer.Show(StatusOfStages({{"train", 2, 1}}), {}, 1, 100'000);
   printer.Finish();
-  EXPECT_EQ(out.Text(), "\r\033[Ktrain 0/2 | 0%\r\033[Ktrain 1/2 | 50%\n");
+  EXPECT_EQ(out.Text(),
+            "\r\033[Ktrain 0/2 | 0% of jobs\r\033[Ktrain 1/2 | 50% of jobs\n");
 }
 
 }  // namespace

@@ -95,6 +95,22 @@ TEST_F(SweepServiceTest, UnknownSweepIsNotFound) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("'nope'")));
 }
 
+TEST_F(SweepServiceTest, StagesAreListedInTheOrderInWhichTheyRun) {
+  v1::SubmitResponse response;
+  ASSERT_OK(
+      Submit("name: s\nmodel: {layers: 1, heads: 1, width: 8}\n"
+             "data: {dims: 2}\ntrain: {points: 16, steps: 10}\n"
+             "prompt: {tasks: 2}\nevaluate: {prompts: 4}\n"
+             "compare: {tasks: 2}\ntheory: {}\n",
+             &response));
+  ASSERT_OK_AND_ASSIGN(const v1::StatusResponse status, Status("s"));
+  std::vector<std::string> stages;
+  for (const v1::StageProgress& stage : status.sweeps(0).stages())
+    stages.push_back(stage.stage());
+  EXPECT_THAT(stages,
+              ::testing::ElementsAre("train", "evaluate", "compare", "theory"));
+}
+
 TEST_F(SweepServiceTest, StatusCountsStatesAndEndsFinished) {
   v1::SubmitResponse submitted;
   ASSERT_OK(Submit(NoopSweep("s", 0, 2), &submitted));
