@@ -60,7 +60,8 @@ std::string ProgressLine(const v1::SweepStatus& status, double jobs_per_second,
   if (status.expanding()) absl::StrAppend(&line, " (expanding)");
   if (failed > 0) absl::StrAppend(&line, " | ", failed, " failed");
   if (total > 0)
-    absl::StrAppend(&line, absl::StrFormat(" | %d%% of jobs", 100 * done / total));
+    absl::StrAppend(&line,
+                    absl::StrFormat(" | %d%% of jobs", 100 * done / total));
   if (status.running_steps_total() > 0) {
     absl::StrAppend(&line, " | step ", status.running_steps_done(), "/",
                     status.running_steps_total());
