@@ -103,6 +103,38 @@ int RunSlot(const Arguments& arguments, int64_t idle_timeout_us) {
   return RunChild(options);
 }
 
+CLI::App* AddPredict(CLI::App* app, Arguments* arguments) {
+  CLI::App* predict =
+      app->add_subcommand("predict",
+                          "Predictions of a checkpoint for given prompts, to "
+                          "compare with other programs.");
+  predict
+      ->add_option("checkpoint", arguments->checkpoint,
+                   "folder with model.safetensors and config.json")
+      ->required();
+  predict
+      ->add_option("prompts", arguments->prompts,
+                   "safetensors with xs [B, n, d] and ys [B, n], F32 or F64")
+      ->required();
+  predict
+      ->add_option(
+          "out", arguments->out,
+          "safetensors to write: pred [B, n] in the dtype of the prompts")
+      ->required();
+  return predict;
+}
+
+int RunPredict(Arguments arguments) {
+  // The weights file stands for its folder.
+  if (std::filesystem::is_regular_file(arguments.checkpoint)) {
+    arguments.checkpoint =
+        std::filesystem::absolute(arguments.checkpoint).parent_path().string();
+  }
+  const absl::Status status =
+      Predict(arguments.checkpoint, arguments.prompts, arguments.out);
+  return status.ok() ? 0 : Fail(status);
+}
+
 int Main(int argc, char** argv) {
   spdlog::set_default_logger(spdlog::stderr_logger_mt("worker"));
   spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v");
@@ -138,40 +170,14 @@ int Main(int argc, char** argv) {
                  "exit after so long without work (90s, 10m); default: never");
   app.add_option("--slot-dir", arguments.slot_dir)->group("");
   app.add_option("--slot-name", arguments.slot_name)->group("");
-  CLI::App* predict =
-      app.add_subcommand("predict",
-                         "Predictions of a checkpoint for given prompts, to "
-                         "compare with other programs.");
-  predict
-      ->add_option("checkpoint", arguments.checkpoint,
-                   "folder with model.safetensors and config.json")
-      ->required();
-  predict
-      ->add_option("prompts", arguments.prompts,
-                   "safetensors with xs [B, n, d] and ys [B, n], F32 or F64")
-      ->required();
-  predict
-      ->add_option(
-          "out", arguments.out,
-          "safetensors to write: pred [B, n] in the dtype of the prompts")
-      ->required();
+  CLI::App* predict = AddPredict(&app, &arguments);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     const int code = app.exit(error);
     return code == 0 ? 0 : 2;
   }
-  if (predict->parsed()) {
-    // The weights file stands for its folder.
-    if (std::filesystem::is_regular_file(arguments.checkpoint)) {
-      arguments.checkpoint = std::filesystem::absolute(arguments.checkpoint)
-                                 .parent_path()
-                                 .string();
-    }
-    const absl::Status status =
-        Predict(arguments.checkpoint, arguments.prompts, arguments.out);
-    return status.ok() ? 0 : Fail(status);
-  }
+  if (predict->parsed()) return RunPredict(arguments);
   const absl::StatusOr<int64_t> idle = Micros(arguments.idle_timeout);
   if (!idle.ok()) return Fail(idle.status());
   return arguments.slot_dir.empty() ? RunNodeAgent(arguments)

@@ -22,9 +22,9 @@ double Log(double x) {
   const double z = s * s;
   double series = 0;
   for (int k = 23; k >= 3; k -= 2) series = (series + 1.0 / k) * z;
-  constexpr double kLn2High = 6.93147180369123816490e-01;
-  constexpr double kLn2Low = 1.90821492927058770002e-10;
-  return exponent * kLn2High + (2 * s + (2 * s * series + exponent * kLn2Low));
+  constexpr double ln2_high = 6.93147180369123816490e-01;
+  constexpr double ln2_low = 1.90821492927058770002e-10;
+  return exponent * ln2_high + (2 * s + (2 * s * series + exponent * ln2_low));
 }
 
 template <size_t N>

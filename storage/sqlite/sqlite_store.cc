@@ -46,6 +46,14 @@ absl::StatusOr<int64_t> CheckedSchemaVersion(Database* database) {
   return version;
 }
 
+absl::Status FillNewDatabase(Database* database) {
+  RETURN_IF_ERROR(
+      database->Prepare("INSERT INTO meta VALUES ('database_uuid', ?)")
+          .Bind(absl::string_view(NewUuid()))
+          .Run());
+  return database->Execute(ViewsSql({}));
+}
+
 absl::Status Migrate(Database* database, int64_t version) {
   if (version == kSchemaVersion) return absl::OkStatus();
   if (version > 0)
@@ -55,13 +63,7 @@ absl::Status Migrate(Database* database, int64_t version) {
   for (int64_t next = version + 1; next <= kSchemaVersion; ++next) {
     RETURN_IF_ERROR(database->Execute(kMigrations[next - 1]));
   }
-  if (version == 0) {
-    RETURN_IF_ERROR(
-        database->Prepare("INSERT INTO meta VALUES ('database_uuid', ?)")
-            .Bind(absl::string_view(NewUuid()))
-            .Run());
-    RETURN_IF_ERROR(database->Execute(ViewsSql({})));
-  }
+  if (version == 0) RETURN_IF_ERROR(FillNewDatabase(database));
   RETURN_IF_ERROR(database->Execute(
       absl::StrCat("PRAGMA application_id = ", kApplicationId,
                    "; PRAGMA user_version = ", kSchemaVersion)));

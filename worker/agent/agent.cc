@@ -103,35 +103,39 @@ absl::Status Agent::Work() {
   std::jthread heartbeat(
       [this](const std::stop_token& stop) { Heartbeat(stop); });
   if (!slot_->SpooledLeases().empty()) Fault("spool_found");
-  int64_t idle_since = clock_->MonotonicMicros();
-  while (!stopping_) {
-    bool again = false;
-    {
-      MutexLock lock(&mu_);
-      if (draining_) return absl::OkStatus();
-      again = std::exchange(must_register_, false);
-    }
-    if (again) RETURN_IF_ERROR(RegisterUntilAccepted());
-    RETURN_IF_ERROR(DeliverSpool());
-    const absl::StatusOr<std::vector<LeasedWork>> leased = AskForWork();
-    if (stopping_) {
-      if (!leased.ok()) break;
-      for (const LeasedWork& work : *leased) GiveBack(work.lease);
-      break;
-    }
-    if (absl::IsNotFound(leased.status())) {
-      MutexLock lock(&mu_);
-      must_register_ = true;
-      continue;
-    }
-    RETURN_IF_ERROR(leased.status());
-    for (const LeasedWork& work : *leased) RETURN_IF_ERROR(RunOne(work));
-    const int64_t now = clock_->MonotonicMicros();
-    if (!leased->empty()) idle_since = now;
-    if (options_.idle_timeout_us > 0 &&
-        now - idle_since >= options_.idle_timeout_us)
-      return absl::OkStatus();
+  last_work_us_ = clock_->MonotonicMicros();
+  while (!stopping_ && !MayLeave()) RETURN_IF_ERROR(TakeTurn());
+  return absl::OkStatus();
+}
+
+bool Agent::MayLeave() {
+  MutexLock lock(&mu_);
+  const int64_t idle = clock_->MonotonicMicros() - last_work_us_;
+  return draining_ ||
+         (options_.idle_timeout_us > 0 && idle >= options_.idle_timeout_us);
+}
+
+bool Agent::MustRegister() {
+  MutexLock lock(&mu_);
+  return std::exchange(must_register_, false);
+}
+
+absl::Status Agent::TakeTurn() {
+  if (MustRegister()) RETURN_IF_ERROR(RegisterUntilAccepted());
+  RETURN_IF_ERROR(DeliverSpool());
+  const absl::StatusOr<std::vector<LeasedWork>> leased = AskForWork();
+  if (absl::IsNotFound(leased.status())) {
+    MutexLock lock(&mu_);
+    must_register_ = true;
+    return absl::OkStatus();
   }
+  if (!leased.ok()) return leased.status();
+  if (stopping_) {
+    for (const LeasedWork& work : *leased) GiveBack(work.lease);
+    return absl::OkStatus();
+  }
+  for (const LeasedWork& work : *leased) RETURN_IF_ERROR(RunOne(work));
+  if (!leased->empty()) last_work_us_ = clock_->MonotonicMicros();
   return absl::OkStatus();
 }
 
@@ -159,24 +163,26 @@ absl::Status Agent::CheckSharedArtifacts(
       "; put the coordinator's --data on a filesystem that both share"));
 }
 
+absl::Status Agent::Accept(Registration registration) {
+  RETURN_IF_ERROR(CheckSharedArtifacts(registration));
+  MutexLock lock(&mu_);
+  for (const LeaseRef& lease : registration.revoked) {
+    if (running_.has_value() && running_->lease == lease) {
+      revoked_ = true;
+      stop_stage_ = true;
+    }
+  }
+  if (!running_.has_value()) slot_->ForgetPredecessor();
+  registration_ = std::move(registration);
+  return absl::OkStatus();
+}
+
 absl::Status Agent::RegisterUntilAccepted() {
   const SlotIdentity identity{slot_->uuid(), options_.slot_name};
   for (Backoff backoff; !stopping_;) {
     absl::StatusOr<Registration> registered =
         link_->Register(identity, Held(), slot_->ReadPredecessor());
-    if (registered.ok()) {
-      RETURN_IF_ERROR(CheckSharedArtifacts(*registered));
-      MutexLock lock(&mu_);
-      for (const LeaseRef& lease : registered->revoked) {
-        if (running_.has_value() && running_->lease == lease) {
-          revoked_ = true;
-          stop_stage_ = true;
-        }
-      }
-      if (!running_.has_value()) slot_->ForgetPredecessor();
-      registration_ = *std::move(registered);
-      return absl::OkStatus();
-    }
+    if (registered.ok()) return Accept(*std::move(registered));
     if (!TryAgain(registered.status())) return registered.status();
     spdlog::warn("cannot register: {}; trying again",
                  std::string(registered.status().message()));
@@ -185,28 +191,29 @@ absl::Status Agent::RegisterUntilAccepted() {
   return absl::OkStatus();
 }
 
+absl::Status Agent::Deliver(const Slot::Spooled& entry) {
+  for (Backoff backoff;;) {
+    const absl::Status delivered =
+        link_->Complete(worker(), entry.encoded).status();
+    if (delivered.ok()) return slot_->Forget(entry.file);
+    if (absl::IsInvalidArgument(delivered)) {
+      spdlog::error("the coordinator refuses {}: {}", entry.file,
+                    std::string(delivered.message()));
+      return slot_->Forget(entry.file);
+    }
+    if (!TryAgain(delivered)) return delivered;
+    spdlog::warn(
+        "cannot deliver a result: {}; it stays in the spool, trying again",
+        std::string(delivered.message()));
+    if (!Pause(backoff.Next()))
+      return absl::OkStatus();  // the slot's next process delivers it
+  }
+}
+
 absl::Status Agent::DeliverSpool() {
   ASSIGN_OR_RETURN(const std::vector<Slot::Spooled> spooled,
                    slot_->ReadSpool());
-  for (const Slot::Spooled& entry : spooled) {
-    for (Backoff backoff;;) {
-      const absl::StatusOr<Delivery> delivery =
-          link_->Complete(worker(), entry.encoded);
-      if (delivery.ok() || absl::IsInvalidArgument(delivery.status())) {
-        if (!delivery.ok())
-          spdlog::error("the coordinator refuses {}: {}", entry.file,
-                        std::string(delivery.status().message()));
-        RETURN_IF_ERROR(slot_->Forget(entry.file));
-        break;
-      }
-      if (!TryAgain(delivery.status())) return delivery.status();
-      spdlog::warn(
-          "cannot deliver a result: {}; it stays in the spool, trying again",
-          std::string(delivery.status().message()));
-      if (!Pause(backoff.Next()))
-        return absl::OkStatus();  // the slot's next process delivers it
-    }
-  }
+  for (const Slot::Spooled& entry : spooled) RETURN_IF_ERROR(Deliver(entry));
   return absl::OkStatus();
 }
 

@@ -52,9 +52,16 @@ class Agent {
 
  private:
   absl::Status Work();
+  // Drained, or idle for too long.
+  bool MayLeave();
+  bool MustRegister();
+  // Delivers what is spooled, asks for work once, and does it.
+  absl::Status TakeTurn();
   absl::StatusOr<std::vector<LeasedWork>> AskForWork();
   absl::Status RegisterUntilAccepted();
+  absl::Status Accept(Registration registration);
   absl::Status CheckSharedArtifacts(const Registration& registration) const;
+  absl::Status Deliver(const Slot::Spooled& entry);
   absl::Status DeliverSpool();
   absl::Status RunOne(const LeasedWork& work);
   absl::StatusOr<StageResult> RunStage(const LeasedWork& work);
@@ -94,6 +101,7 @@ class Agent {
   bool draining_ ABSL_GUARDED_BY(mu_) = false;
   Cause stop_cause_ ABSL_GUARDED_BY(mu_) = Cause::kPreempted;
   uint64_t requests_ = 0;
+  int64_t last_work_us_ = 0;
 };
 
 }  // namespace iclsweep

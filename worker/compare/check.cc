@@ -16,6 +16,14 @@ absl::Status AtLeast(absl::string_view field, int64_t value, int64_t least) {
       "compare.", field, " = ", value, " must be at least ", least));
 }
 
+absl::Status CheckCounts(const v1::CompareParams& compare) {
+  RETURN_IF_ERROR(AtLeast("anchors", compare.anchors(), 1));
+  RETURN_IF_ERROR(AtLeast("tasks", compare.tasks(), 2));
+  RETURN_IF_ERROR(AtLeast("queries", compare.queries(), 1));
+  RETURN_IF_ERROR(AtLeast("tune_tasks", compare.tune_tasks(), 0));
+  return AtLeast("seed", compare.seed(), 0);
+}
+
 }  // namespace
 
 std::vector<double> LearningRates(const v1::CompareParams& compare) {
@@ -30,11 +38,7 @@ absl::Status CheckCompareInputs(const v1::CompareInputs& inputs) {
   RETURN_IF_ERROR(CheckPrompt(inputs.prompt()));
   RETURN_IF_ERROR(TaskOrder(inputs.prompt()).status());
   RETURN_IF_ERROR(Eigenvalues(inputs.prompt().data()).status());
-  RETURN_IF_ERROR(AtLeast("anchors", compare.anchors(), 1));
-  RETURN_IF_ERROR(AtLeast("tasks", compare.tasks(), 2));
-  RETURN_IF_ERROR(AtLeast("queries", compare.queries(), 1));
-  RETURN_IF_ERROR(AtLeast("tune_tasks", compare.tune_tasks(), 0));
-  RETURN_IF_ERROR(AtLeast("seed", compare.seed(), 0));
+  RETURN_IF_ERROR(CheckCounts(compare));
   if (!(compare.improvement() > 0 && compare.improvement() <= 1)) {
     return absl::InvalidArgumentError(
         absl::StrCat("compare.improvement = ", compare.improvement(),

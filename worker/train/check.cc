@@ -38,6 +38,23 @@ absl::Status CheckCurriculum(const v1::Curriculum& c) {
                  "train.curriculum: increments and intervals must be positive");
 }
 
+absl::Status CheckAmounts(const v1::TrainParams& train) {
+  RETURN_IF_ERROR(Require(train.points() >= 1,
+                          absl::StrCat("train.points is ", train.points())));
+  RETURN_IF_ERROR(Require(train.steps() >= 1,
+                          absl::StrCat("train.steps is ", train.steps())));
+  RETURN_IF_ERROR(Require(train.batch() >= 1,
+                          absl::StrCat("train.batch is ", train.batch())));
+  RETURN_IF_ERROR(Require(train.steps() <= kMaxPrompts / train.batch(),
+                          "train.steps * train.batch exceeds 2^44 prompts"));
+  RETURN_IF_ERROR(Require(
+      train.curve_interval() >= 1,
+      absl::StrCat("train.curve_interval is ", train.curve_interval())));
+  return Require(
+      train.validation_prompts() >= 2,
+      absl::StrCat("train.validation_prompts is ", train.validation_prompts()));
+}
+
 }  // namespace
 
 absl::Status CheckDataParams(const v1::DataParams& data,
@@ -69,24 +86,11 @@ absl::Status CheckTrainInputs(const v1::TrainInputs& inputs) {
               "model.size is not resolved to layers, heads, width"));
   RETURN_IF_ERROR(
       Require(inputs.seed() >= 0, absl::StrCat("seed is ", inputs.seed())));
-  RETURN_IF_ERROR(Require(train.points() >= 1,
-                          absl::StrCat("train.points is ", train.points())));
+  RETURN_IF_ERROR(CheckAmounts(train));
   RETURN_IF_ERROR(
       Require(positions == 0 || positions >= train.points(),
               absl::StrCat("train.points (", train.points(),
                            ") exceeds model.positions (", positions, ")")));
-  RETURN_IF_ERROR(Require(train.steps() >= 1,
-                          absl::StrCat("train.steps is ", train.steps())));
-  RETURN_IF_ERROR(Require(train.batch() >= 1,
-                          absl::StrCat("train.batch is ", train.batch())));
-  RETURN_IF_ERROR(Require(train.steps() <= kMaxPrompts / train.batch(),
-                          "train.steps * train.batch exceeds 2^44 prompts"));
-  RETURN_IF_ERROR(Require(
-      train.curve_interval() >= 1,
-      absl::StrCat("train.curve_interval is ", train.curve_interval())));
-  RETURN_IF_ERROR(Require(train.validation_prompts() >= 2,
-                          absl::StrCat("train.validation_prompts is ",
-                                       train.validation_prompts())));
   RETURN_IF_ERROR(CheckOptimiser(train));
   return CheckCurriculum(train.curriculum());
 }
