@@ -18,6 +18,8 @@ struct StageContext {
   // evaluate, compare: the train job's checkpoint folder (model.safetensors,
   // initial.safetensors, config.json).
   std::string checkpoint_dir;
+  // Of its model.safetensors when it was published; empty = not known.
+  std::string checkpoint_sha256;
 
   // train: publishes its checkpoint as artifact_dir/<artifact_name>, by rename,
   // manifest last.

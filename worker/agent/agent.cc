@@ -225,8 +225,10 @@ StageContext Agent::ContextOf(const LeasedWork& work) {
   context.artifact_dir = registration_.artifact_dir;
   context.artifact_name = ToHex(work.key);
   if (!work.input_artifacts.empty()) {
-    context.checkpoint_dir = absl::StrCat(registration_.artifact_dir, "/",
-                                          work.input_artifacts.front());
+    const Artifact& artifact = work.input_artifacts.front();
+    context.checkpoint_dir =
+        absl::StrCat(registration_.artifact_dir, "/", artifact.path);
+    context.checkpoint_sha256 = artifact.sha256;
   }
   context.partial_dir =
       absl::StrCat(registration_.partial_dir, "/", ToHex(work.key));

@@ -43,8 +43,7 @@ struct LeasedWork {
   LeaseRef lease;
   JobKey key;
   Stage stage = Stage::kTrain;
-  std::vector<std::string>
-      input_artifacts;  // relative paths, one per dependency that has one
+  std::vector<Artifact> input_artifacts;  // one per dependency that has one
   std::function<absl::StatusOr<StageResult>(const StageContext&)> run;
 };
 

@@ -201,6 +201,8 @@ class Comparison {
 absl::StatusOr<StageResult> RunComparison(const v1::CompareInputs& inputs,
                                           const StageContext& context) {
   ASSIGN_OR_RETURN(const at::Device device, DeviceFromName(context.device));
+  RETURN_IF_ERROR(
+      VerifyCheckpoint(context.checkpoint_dir, context.checkpoint_sha256));
   ASSIGN_OR_RETURN(
       const LoadedCheckpoint trained,
       LoadCheckpoint(context.checkpoint_dir, kModelFile, device, at::kDouble));

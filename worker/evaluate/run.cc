@@ -32,6 +32,8 @@ absl::StatusOr<StageResult> Run(const v1::EvaluateInputs& inputs,
                                 const StageContext& context) {
   RETURN_IF_ERROR(CheckPrompt(inputs.prompt()));
   const at::Device device(context.device);
+  RETURN_IF_ERROR(
+      VerifyCheckpoint(context.checkpoint_dir, context.checkpoint_sha256));
   ASSIGN_OR_RETURN(
       const LoadedCheckpoint checkpoint,
       LoadCheckpoint(context.checkpoint_dir, kModelFile, device, at::kFloat));

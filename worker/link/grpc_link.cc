@@ -192,8 +192,10 @@ class GrpcLink final : public WorkerLink {
     work.stage = StageFromName(job.stage()).value_or(Stage::kNoop);
     work.key = JobKeyFromBytes(job.job_key()).value_or(JobKey{});
     for (const v1::Dependency& dependency : job.dependencies()) {
-      if (!dependency.artifact_path().empty())
-        work.input_artifacts.push_back(dependency.artifact_path());
+      if (!dependency.artifact_path().empty()) {
+        work.input_artifacts.push_back(
+            {dependency.artifact_path(), dependency.artifact_sha256()});
+      }
     }
     work.run = [this, job](
                    const StageContext& context) -> absl::StatusOr<StageResult> {

@@ -163,6 +163,22 @@ absl::StatusOr<Artifact> Describe(const std::string& directory,
 
 }  // namespace
 
+absl::Status VerifyCheckpoint(const std::string& dir,
+                              const std::string& sha256) {
+  const bool has_manifest =
+      fs::exists(Join(dir, std::string(kManifestName).c_str()));
+  if (!has_manifest && sha256.empty()) return absl::OkStatus();
+  if (const absl::Status status = CheckManifest(dir); !status.ok())
+    return Damaged(status);
+  if (sha256.empty()) return absl::OkStatus();
+  const std::string weights = Join(dir, kModelFile);
+  ASSIGN_OR_RETURN(const std::string found, Sha256HexOfFile(weights));
+  if (found == sha256) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat(
+      "checkpoint: ", weights, " is not what was trained: SHA-256 ", found,
+      ", recorded ", sha256, "; restore it from a copy"));
+}
+
 absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(const std::string& dir,
                                                 const std::string& weights_file,
                                                 at::Device device,

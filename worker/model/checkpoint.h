@@ -25,6 +25,12 @@ inline constexpr char kModelFile[] = "model.safetensors";
 inline constexpr char kInitialFile[] = "initial.safetensors";
 inline constexpr char kConfigFile[] = "config.json";
 
+// That the folder holds what was published: every file as in its manifest, and
+// weights with this SHA-256 where one is given. A folder without a manifest
+// (another program's) passes when none is given. Unavailable, naming the file.
+absl::Status VerifyCheckpoint(const std::string& dir,
+                              const std::string& sha256);
+
 struct LoadedCheckpoint {
   Gpt2 model;
   int64_t trained_points = 0;  // without the "iclsweep" object: all positions

@@ -57,6 +57,7 @@ absl::Status Predict(const std::string& checkpoint_dir,
                      const std::string& prompts_safetensors,
                      const std::string& out_safetensors) {
   ASSIGN_OR_RETURN(const Prompts prompts, ReadPrompts(prompts_safetensors));
+  RETURN_IF_ERROR(VerifyCheckpoint(checkpoint_dir, /*sha256=*/""));
   ASSIGN_OR_RETURN(const LoadedCheckpoint loaded,
                    LoadCheckpoint(checkpoint_dir, kModelFile, at::kCPU,
                                   prompts.xs.scalar_type()));

@@ -48,7 +48,7 @@ TEST_F(AgentTest, TellsTheStageWhereThingsAre) {
     seen = context;
     return Succeed(context);
   });
-  work[0].input_artifacts = {"ab/cd", "second"};
+  work[0].input_artifacts = {{"ab/cd", "5a5a"}, {"second", ""}};
   link_.leases.push_back(work);
   options_.device = "cuda";
   EXPECT_OK(Run());
@@ -58,6 +58,7 @@ TEST_F(AgentTest, TellsTheStageWhereThingsAre) {
   EXPECT_EQ(seen.artifact_dir, dir_.Path("artifacts"));
   EXPECT_EQ(seen.artifact_name, key);
   EXPECT_EQ(seen.checkpoint_dir, dir_.Path("artifacts/ab/cd"));
+  EXPECT_EQ(seen.checkpoint_sha256, "5a5a");
   EXPECT_EQ(seen.partial_dir, dir_.Path("partial/" + key));
   EXPECT_EQ(seen.attempt, 3U);
   EXPECT_EQ(seen.checkpoint_every_steps, 50);

@@ -257,6 +257,14 @@ TEST_F(CompareTest, StopsWhenTold) {
   EXPECT_EQ(total, 4);
 }
 
+TEST_F(CompareTest, WeightsThatAreNotThoseThatWereTrainedAreRefused) {
+  PublishSmall();
+  context_.checkpoint_sha256 = std::string(64, 'a');
+  EXPECT_THAT(Compare(SmallInputs(), context_),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       HasSubstr("model.safetensors is not what was trained")));
+}
+
 TEST_F(CompareTest, AMissingCheckpointIsUnavailable) {
   context_.checkpoint_dir = Path("absent");
   EXPECT_THAT(Compare(SmallInputs(), context_),

@@ -195,6 +195,14 @@ TEST_F(EvaluateTest, StopsWhenToldTo) {
       StatusIs(absl::StatusCode::kCancelled, HasSubstr("0 of 2 chunks")));
 }
 
+TEST_F(EvaluateTest, WeightsThatAreNotThoseThatWereTrainedAreRefused) {
+  Publish(model_, 12);
+  context_.checkpoint_sha256 = std::string(64, 'a');
+  EXPECT_THAT(Evaluate(inputs_, context_),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       HasSubstr("model.safetensors is not what was trained")));
+}
+
 TEST_F(EvaluateTest, AMissingCheckpointIsUnavailable) {
   context_.checkpoint_dir = Path("nowhere");
   EXPECT_THAT(Evaluate(inputs_, context_),

@@ -223,8 +223,12 @@ TEST_F(GrpcLinkTest, ArtifactsOfDependenciesArePassedOn) {
   v1::Dependency* train = job.add_dependencies();
   train->set_job_key(std::string(32, 'k'));
   train->set_artifact_path("ab/cd");
+  train->set_artifact_sha256("5a5a");
   job.add_dependencies()->set_job_key(std::string(32, 'l'));
-  EXPECT_THAT(LeaseOne(job).input_artifacts, ElementsAre("ab/cd"));
+  const LeasedWork work = LeaseOne(job);
+  ASSERT_THAT(work.input_artifacts, SizeIs(1));
+  EXPECT_EQ(work.input_artifacts[0].path, "ab/cd");
+  EXPECT_EQ(work.input_artifacts[0].sha256, "5a5a");
 }
 
 TEST_F(GrpcLinkTest, JobThatIsNotWhatItsKeySaysIsNeverRun) {

@@ -123,6 +123,39 @@ TEST_F(CheckpointTest, ADamagedArtifactIsReplaced) {
       LoadCheckpoint(Path("artifacts/one"), kModelFile, at::kCPU, at::kFloat));
 }
 
+TEST_F(CheckpointTest, WhatWasPublishedIsVerified) {
+  ASSERT_OK_AND_ASSIGN(const Artifact artifact,
+                       PublishCheckpoint(content_, Path("artifacts"), "one"));
+  const std::string dir = Path("artifacts/one");
+  EXPECT_OK(VerifyCheckpoint(dir, artifact.sha256));
+  EXPECT_OK(VerifyCheckpoint(dir, ""));
+  EXPECT_THAT(VerifyCheckpoint(dir, std::string(64, '0')),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       AllOf(HasSubstr(artifact.sha256),
+                             HasSubstr("restore it from a copy"))));
+  for (const char* name : {kModelFile, kInitialFile, kConfigFile}) {
+    const std::string file = dir + "/" + name;
+    ASSERT_OK_AND_ASSIGN(std::string bytes, ReadFile(file));
+    const std::string whole = bytes;
+    bytes.back() = static_cast<char>(bytes.back() ^ 1);
+    ASSERT_OK(WriteFileDurably(file, bytes));
+    for (const std::string& sha256 : {std::string(), artifact.sha256}) {
+      EXPECT_THAT(VerifyCheckpoint(dir, sha256),
+                  StatusIs(absl::StatusCode::kUnavailable, HasSubstr(file)));
+    }
+    ASSERT_OK(WriteFileDurably(file, whole));
+  }
+}
+
+TEST_F(CheckpointTest, AFolderWithoutAManifestIsAnotherPrograms) {
+  ASSERT_OK(PublishCheckpoint(content_, Path("artifacts"), "one").status());
+  const std::string dir = Path("artifacts/one");
+  std::filesystem::remove(dir + "/manifest.json");
+  EXPECT_OK(VerifyCheckpoint(dir, ""));
+  EXPECT_THAT(VerifyCheckpoint(dir, std::string(64, '0')),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("manifest")));
+}
+
 TEST_F(CheckpointTest, AMissingFolderIsUnavailable) {
   EXPECT_THAT(
       LoadCheckpoint(Path("absent"), kModelFile, at::kCPU, at::kFloat),
