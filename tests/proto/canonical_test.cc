@@ -186,7 +186,7 @@ TEST(CanonicalTest, StageModeAndDependenciesChangeTheKey) {
   one.bytes[0] = 1;
   const JobKey zero;
   std::set<std::string> keys;
-  const auto add = [&](Stage stage, std::vector<JobKey> dependencies,
+  const auto add = [&](Stage stage, const std::vector<JobKey>& dependencies,
                        bool fast) {
     const auto key = ComputeJobKey(stage, none, dependencies, fast);
     ASSERT_TRUE(key.ok());

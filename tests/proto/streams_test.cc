@@ -15,8 +15,8 @@ using Counter = std::array<uint32_t, 4>;
 TEST(StreamsTest, PhiloxGivesTheKnownAnswers) {
   EXPECT_EQ(Philox({0, 0, 0, 0}, {0, 0}),
             (Counter{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
-  constexpr uint32_t kOnes = 0xffffffff;
-  EXPECT_EQ(Philox({kOnes, kOnes, kOnes, kOnes}, {kOnes, kOnes}),
+  constexpr uint32_t ones = 0xffffffff;
+  EXPECT_EQ(Philox({ones, ones, ones, ones}, {ones, ones}),
             (Counter{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
   EXPECT_EQ(Philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
                    {0xa4093822, 0x299f31d0}),
@@ -69,17 +69,17 @@ TEST(StreamsTest, UniformsStayInsideTheOpenInterval) {
 // Raw moments of N(0, 1) are 0, 1, 0, 3; the standard error of the mean of z^k
 // is sqrt((E z^2k - (E z^k)^2) / n).
 TEST(StreamsTest, NormalsHaveTheMomentsOfTheStandardNormal) {
-  constexpr int kCount = 400000;
-  std::vector<double> z(kCount);
+  constexpr int count = 400000;
+  std::vector<double> z(count);
   FillNormal({.seed = 17, .purpose = Purpose::kContextInput, .prompt = 5},
-             kCount, z.data());
+             count, z.data());
   const double moments[] = {0, 1, 0, 3};
   const double variances[] = {1, 2, 15, 96};
   for (int k = 1; k <= 4; ++k) {
     double sum = 0;
     for (const double v : z) sum += std::pow(v, k);
-    EXPECT_NEAR(sum / kCount, moments[k - 1],
-                4 * std::sqrt(variances[k - 1] / kCount))
+    EXPECT_NEAR(sum / count, moments[k - 1],
+                4 * std::sqrt(variances[k - 1] / count))
         << "moment " << k;
   }
 }
@@ -87,7 +87,7 @@ TEST(StreamsTest, NormalsHaveTheMomentsOfTheStandardNormal) {
 // Neighbours in every part of the address: sample correlation within 4 /
 // sqrt(n).
 TEST(StreamsTest, NeighbouringAddressesAreUncorrelated) {
-  constexpr int kCount = 100000;
+  constexpr int count = 100000;
   const DrawAddress base{.seed = 9,
                          .purpose = Purpose::kContextInput,
                          .prompt = 7,
@@ -100,14 +100,14 @@ TEST(StreamsTest, NeighbouringAddressesAreUncorrelated) {
   others[3].prompt += 1;
   others[4].task += 1;
   others[5].example += 1;
-  std::vector<double> a(kCount);
-  std::vector<double> b(kCount);
-  FillNormal(base, kCount, a.data());
+  std::vector<double> a(count);
+  std::vector<double> b(count);
+  FillNormal(base, count, a.data());
   for (const DrawAddress& other : others) {
-    FillNormal(other, kCount, b.data());
+    FillNormal(other, count, b.data());
     double sum = 0;
-    for (int i = 0; i < kCount; ++i) sum += a[i] * b[i];
-    EXPECT_LT(std::fabs(sum / kCount), 4 / std::sqrt(kCount));
+    for (int i = 0; i < count; ++i) sum += a[i] * b[i];
+    EXPECT_LT(std::fabs(sum / count), 4 / std::sqrt(count));
   }
 }
 

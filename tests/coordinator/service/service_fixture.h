@@ -93,9 +93,10 @@ class ServiceFixture : public ::testing::Test {
     poll->request.set_worker_id(worker);
     poll->request.set_request_id(request);
     poll->request.set_wait_ms(30'000);
-    workers_->async()->Lease(
-        &poll->context, &poll->request, &poll->response,
-        [p = poll.get()](grpc::Status status) { p->done.set_value(status); });
+    workers_->async()->Lease(&poll->context, &poll->request, &poll->response,
+                             [p = poll.get()](const grpc::Status& status) {
+                               p->done.set_value(status);
+                             });
     return poll;
   }
 

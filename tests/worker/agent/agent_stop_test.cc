@@ -33,7 +33,7 @@ class AgentStopTest : public testing::AgentFixture {
 // ---- Stop
 
 TEST_F(AgentStopTest, StopDuringAStageGivesTheLeaseBackWithItsCause) {
-  link_.leases.push_back(Work(1, 4, [this](const StageContext& context) {
+  link_.leases.emplace_back(Work(1, 4, [this](const StageContext& context) {
     context.Progress(3, 3, 10);
     agent_->Stop(Cause::kPreempted);
     EXPECT_TRUE(context.Stopped());
@@ -46,7 +46,7 @@ TEST_F(AgentStopTest, StopDuringAStageGivesTheLeaseBackWithItsCause) {
 }
 
 TEST_F(AgentStopTest, CauseOfTheStopIsPassedOn) {
-  link_.leases.push_back(Work(1, 1, [this](const StageContext&) {
+  link_.leases.emplace_back(Work(1, 1, [this](const StageContext&) {
     agent_->Stop(Cause::kDrained);
     return absl::CancelledError("stopped");
   }));
@@ -55,7 +55,7 @@ TEST_F(AgentStopTest, CauseOfTheStopIsPassedOn) {
 }
 
 TEST_F(AgentStopTest, StageThatFinishesAfterTheStopIsHandedIn) {
-  link_.leases.push_back(Work(1, 1, [this](const StageContext& context) {
+  link_.leases.emplace_back(Work(1, 1, [this](const StageContext& context) {
     agent_->Stop(Cause::kPreempted);
     return Succeed(context);
   }));
@@ -65,7 +65,7 @@ TEST_F(AgentStopTest, StageThatFinishesAfterTheStopIsHandedIn) {
 }
 
 TEST_F(AgentStopTest, LostReleaseIsNoError) {
-  link_.leases.push_back(Work(1, 1, [this](const StageContext&) {
+  link_.leases.emplace_back(Work(1, 1, [this](const StageContext&) {
     agent_->Stop(Cause::kPreempted);
     return absl::CancelledError("stopped");
   }));
@@ -83,14 +83,14 @@ TEST_F(AgentStopTest, NothingIsStartedAfterAStop) {
     stopped_at_once = context.Stopped();
     return absl::CancelledError("stopped");
   })[0]);
-  link_.leases.push_back(both);
+  link_.leases.emplace_back(both);
   EXPECT_OK(Run());
   EXPECT_TRUE(stopped_at_once);
   EXPECT_THAT(link_.log(), Contains("release 101 2/1 preempted steps=0"));
 }
 
 TEST_F(AgentStopTest, StopWhileALeaseArrivesGivesItBackUnstarted) {
-  link_.leases.push_back(Work(1, 1, [](const StageContext&) {
+  link_.leases.emplace_back(Work(1, 1, [](const StageContext&) {
     ADD_FAILURE() << "it must not start";
     return absl::CancelledError("stopped");
   }));
@@ -100,8 +100,8 @@ TEST_F(AgentStopTest, StopWhileALeaseArrivesGivesItBackUnstarted) {
 }
 
 TEST_F(AgentStopTest, UndeliveredResultWaitsForTheSlotsNextProcess) {
-  link_.leases.push_back(Work(1, 1, Succeed));
-  link_.deliveries.push_back(absl::UnavailableError("down"));
+  link_.leases.emplace_back(Work(1, 1, Succeed));
+  link_.deliveries.emplace_back(absl::UnavailableError("down"));
   link_.on_complete = [this] { agent_->Stop(Cause::kPreempted); };
   EXPECT_OK(Run());
   EXPECT_THAT(SpoolFiles(), ElementsAre("1-1.result"));
@@ -121,7 +121,7 @@ TEST_F(AgentStopTest, UndeliveredResultWaitsForTheSlotsNextProcess) {
 }
 
 TEST_F(AgentStopTest, StopBeforeTheFirstRegistrationEndsTheWorker) {
-  link_.registrations.push_back(absl::UnavailableError("down"));
+  link_.registrations.emplace_back(absl::UnavailableError("down"));
   link_.on_register = [this] { agent_->Stop(Cause::kPreempted); };
   EXPECT_OK(Run());
   EXPECT_THAT(link_.log(), ElementsAre("register host/cpu-0 held=[]"));
@@ -136,7 +136,7 @@ TEST_F(AgentStopTest, RevokedLeaseStopsTheStageAndIsNotHandedIn) {
     reply.revoked = {{JobId{1}, 1}};
     return reply;
   };
-  link_.leases.push_back(Work(1, 1, RunUntilStopped));
+  link_.leases.emplace_back(Work(1, 1, RunUntilStopped));
   EXPECT_OK(Run());
   EXPECT_THAT(link_.log(),
               ElementsAre(HasSubstr("register"), "lease 101", "lease 101"));
@@ -151,7 +151,7 @@ TEST_F(AgentStopTest, OtherLeasesRevocationIsNotThisOnes) {
     reply.revoked = {{JobId{1}, 2}, {JobId{2}, 1}};
     return reply;
   };
-  link_.leases.push_back(Work(1, 1, [&](const StageContext& context) {
+  link_.leases.emplace_back(Work(1, 1, [&](const StageContext& context) {
     const int start = syncs;
     while (syncs < start + 3) std::this_thread::yield();
     EXPECT_FALSE(context.Stopped());
@@ -168,8 +168,8 @@ TEST_F(AgentStopTest, JobAfterARevokedOneRunsUndisturbed) {
     reply.revoked = {{JobId{1}, 1}};
     return reply;
   };
-  link_.leases.push_back(Work(1, 1, RunUntilStopped));
-  link_.leases.push_back(Work(2, 1, [](const StageContext& context) {
+  link_.leases.emplace_back(Work(1, 1, RunUntilStopped));
+  link_.leases.emplace_back(Work(2, 1, [](const StageContext& context) {
     EXPECT_FALSE(context.Stopped());
     return Succeed(context);
   }));
@@ -184,11 +184,11 @@ TEST_F(AgentStopTest, ResultOfARevokedLeaseIsLeftToTheCoordinatorsVerdict) {
     reply.revoked = {{JobId{1}, 1}};
     return reply;
   };
-  link_.leases.push_back(Work(1, 1, [](const StageContext& context) {
+  link_.leases.emplace_back(Work(1, 1, [](const StageContext& context) {
     while (!context.Stopped()) std::this_thread::yield();
     return Succeed(context);
   }));
-  link_.deliveries.push_back(Delivery::kStale);
+  link_.deliveries.emplace_back(Delivery::kStale);
   EXPECT_OK(Run());
   EXPECT_THAT(SpoolFiles(), IsEmpty());
   EXPECT_EQ(link_.log().back(), "lease 101");
@@ -203,7 +203,7 @@ TEST_F(AgentStopTest, DrainedWorkerFinishesItsJobAndLeaves) {
     if (reply.drain) ++told;
     return reply;
   };
-  link_.leases.push_back(Work(1, 1, [&](const StageContext& context) {
+  link_.leases.emplace_back(Work(1, 1, [&](const StageContext& context) {
     running_ = true;
     // The second time says that the first has been understood.
     while (told < 2) std::this_thread::yield();
@@ -221,7 +221,7 @@ TEST_F(AgentStopTest, DrainedWorkerFinishesItsJobAndLeaves) {
 TEST_F(AgentStopTest, RegisteringAgainWhileRunningKeepsTheLease) {
   BeatFast();
   ForgetWorkerOnceItRuns();
-  link_.leases.push_back(Work(1, 1, [this](const StageContext& context) {
+  link_.leases.emplace_back(Work(1, 1, [this](const StageContext& context) {
     running_ = true;
     link_.AwaitSyncOf(102);
     EXPECT_FALSE(context.Stopped());
@@ -237,7 +237,7 @@ TEST_F(AgentStopTest, RunningMarkSurvivesRegisteringAgain) {
   BeatFast();
   ForgetWorkerOnceItRuns();
   std::string mark;
-  link_.leases.push_back(Work(1, 1, [&](const StageContext& context) {
+  link_.leases.emplace_back(Work(1, 1, [&](const StageContext& context) {
     context.Progress(6, 6, 10);
     running_ = true;
     link_.AwaitSyncOf(102);
@@ -256,9 +256,9 @@ TEST_F(AgentStopTest, RegistrationThatRevokesTheRunningLeaseStopsTheStage) {
   Registration second = first;
   second.worker = WorkerId{2};
   second.revoked = {{JobId{1}, 1}};
-  link_.registrations.push_back(first);
-  link_.registrations.push_back(second);
-  link_.leases.push_back(Work(1, 1, [this](const StageContext& context) {
+  link_.registrations.emplace_back(first);
+  link_.registrations.emplace_back(second);
+  link_.leases.emplace_back(Work(1, 1, [this](const StageContext& context) {
     running_ = true;
     return RunUntilStopped(context);
   }));
@@ -281,7 +281,7 @@ TEST_F(AgentStopTest, HeartbeatNamesWhatRunsAndWhatIsSpooled) {
     while (syncs < start + 2) std::this_thread::yield();
   };
   link_.on_complete = await_two;  // undelivered, so still held
-  link_.leases.push_back(Work(1, 1, [&](const StageContext& context) {
+  link_.leases.emplace_back(Work(1, 1, [&](const StageContext& context) {
     await_two();
     return Succeed(context);
   }));

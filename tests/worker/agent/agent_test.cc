@@ -27,7 +27,7 @@ TEST_F(AgentTest, RegistersThenAsksForWork) {
 }
 
 TEST_F(AgentTest, RunsWhatItLeasesAndHandsItIn) {
-  link_.leases.push_back(Work(1, 1, [this](const StageContext& context) {
+  link_.leases.emplace_back(Work(1, 1, [this](const StageContext& context) {
     clock_.Advance(250);
     context.Progress(3, 5, 10);
     return Succeed(context);
@@ -49,7 +49,7 @@ TEST_F(AgentTest, TellsTheStageWhereThingsAre) {
     return Succeed(context);
   });
   work[0].input_artifacts = {{"ab/cd", "5a5a"}, {"second", ""}};
-  link_.leases.push_back(work);
+  link_.leases.emplace_back(work);
   options_.device = "cuda";
   EXPECT_OK(Run());
   const std::string key = ToHex(work[0].key);
@@ -66,7 +66,7 @@ TEST_F(AgentTest, TellsTheStageWhereThingsAre) {
 
 TEST_F(AgentTest, MarksWhatItRunsAndClearsTheMark) {
   std::vector<std::string> marks;
-  link_.leases.push_back(Work(1, 2, [&](const StageContext& context) {
+  link_.leases.emplace_back(Work(1, 2, [&](const StageContext& context) {
     marks.push_back(Marked());
     context.Progress(4, 4, 10);
     marks.push_back(Marked());
@@ -84,7 +84,7 @@ TEST_F(AgentTest, PassesTheFaultPointsInOrder) {
   options_.fault = [&](const std::string& point) {
     points.push_back(absl::StrCat(point, " ", SpoolFiles().size()));
   };
-  link_.leases.push_back(Work(1, 1, [](const StageContext& context) {
+  link_.leases.emplace_back(Work(1, 1, [](const StageContext& context) {
     context.Progress(1, 1, 2);
     context.Progress(2, 2, 3, /*checkpointed=*/true);
     context.Progress(3, 3, 3);  // the end is not the middle
@@ -98,7 +98,7 @@ TEST_F(AgentTest, PassesTheFaultPointsInOrder) {
 TEST_F(AgentTest, BundleIsRunOneByOneAndHandedInEach) {
   std::vector<LeasedWork> both = Work(1, 1, Succeed);
   both.push_back(Work(2, 1, Succeed)[0]);
-  link_.leases.push_back(both);
+  link_.leases.emplace_back(both);
   EXPECT_OK(Run());
   EXPECT_THAT(link_.log(),
               ElementsAre(HasSubstr("register"), "lease 101",
@@ -124,7 +124,7 @@ TEST_F(AgentTest, StageErrorBecomesItsCause) {
   };
   std::vector<std::string> expected;
   for (const auto& c : cases) {
-    link_.leases.push_back(Work(
+    link_.leases.emplace_back(Work(
         1, 1, [status = c.status](const StageContext&) { return status; }));
     expected.push_back(absl::StrCat("failed cause=", c.cause,
                                     " message=", c.status.message(), " "));
@@ -152,9 +152,9 @@ TEST_F(AgentTest, DeliversWhatAnEarlierProcessLeftBeforeItsFirstLease) {
 }
 
 TEST_F(AgentTest, ResultStaysInTheSpoolUntilItIsAcknowledged) {
-  link_.leases.push_back(Work(1, 1, Succeed));
-  link_.deliveries.push_back(absl::UnavailableError("restarting"));
-  link_.deliveries.push_back(Delivery::kCommitted);
+  link_.leases.emplace_back(Work(1, 1, Succeed));
+  link_.deliveries.emplace_back(absl::UnavailableError("restarting"));
+  link_.deliveries.emplace_back(Delivery::kCommitted);
   std::vector<size_t> spooled;
   link_.on_complete = [&] { spooled.push_back(SpoolFiles().size()); };
   EXPECT_OK(Run());
@@ -169,8 +169,8 @@ TEST_F(AgentTest, ResultStaysInTheSpoolUntilItIsAcknowledged) {
 TEST_F(AgentTest, EveryVerdictEndsTheSpoolsDuty) {
   for (const Delivery verdict :
        {Delivery::kCommitted, Delivery::kAlreadyCommitted, Delivery::kStale}) {
-    link_.leases.push_back(Work(1, 1, Succeed));
-    link_.deliveries.push_back(verdict);
+    link_.leases.emplace_back(Work(1, 1, Succeed));
+    link_.deliveries.emplace_back(verdict);
   }
   EXPECT_OK(Run());
   EXPECT_THAT(SpoolFiles(), IsEmpty());
@@ -178,8 +178,8 @@ TEST_F(AgentTest, EveryVerdictEndsTheSpoolsDuty) {
 }
 
 TEST_F(AgentTest, RefusedResultIsForgottenAndTheWorkerGoesOn) {
-  link_.leases.push_back(Work(1, 1, Succeed));
-  link_.deliveries.push_back(absl::InvalidArgumentError("given twice"));
+  link_.leases.emplace_back(Work(1, 1, Succeed));
+  link_.deliveries.emplace_back(absl::InvalidArgumentError("given twice"));
   EXPECT_OK(Run());
   EXPECT_THAT(SpoolFiles(), IsEmpty());
   EXPECT_EQ(link_.log().back(), "lease 101");
@@ -196,7 +196,7 @@ TEST_F(AgentTest, DamagedSpoolEntryIsNotDelivered) {
 }
 
 TEST_F(AgentTest, DiskThatRefusesTheSpoolEndsTheWorker) {
-  link_.leases.push_back(Work(1, 1, [this](const StageContext& context) {
+  link_.leases.emplace_back(Work(1, 1, [this](const StageContext& context) {
     std::filesystem::remove_all(dir_.Path("slot/spool"));
     return Succeed(context);
   }));
@@ -207,8 +207,8 @@ TEST_F(AgentTest, DiskThatRefusesTheSpoolEndsTheWorker) {
 // ---- calls that fail
 
 TEST_F(AgentTest, RetriedLeaseCarriesTheSameRequest) {
-  link_.leases.push_back(absl::UnavailableError("restarting"));
-  link_.leases.push_back(std::vector<LeasedWork>());
+  link_.leases.emplace_back(absl::UnavailableError("restarting"));
+  link_.leases.emplace_back(std::vector<LeasedWork>());
   EXPECT_OK(Run());
   const std::vector<std::string> requests = link_.requests();
   ASSERT_THAT(requests, SizeIs(3));
@@ -218,7 +218,7 @@ TEST_F(AgentTest, RetriedLeaseCarriesTheSameRequest) {
 }
 
 TEST_F(AgentTest, RegistrationIsTriedUntilTheCoordinatorIsThere) {
-  link_.registrations.push_back(absl::UnavailableError("not yet"));
+  link_.registrations.emplace_back(absl::UnavailableError("not yet"));
   EXPECT_OK(Run());
   EXPECT_THAT(link_.log(),
               ElementsAre("register host/cpu-0 held=[]",
@@ -226,20 +226,20 @@ TEST_F(AgentTest, RegistrationIsTriedUntilTheCoordinatorIsThere) {
 }
 
 TEST_F(AgentTest, RefusedRegistrationEndsTheWorker) {
-  link_.registrations.push_back(
+  link_.registrations.emplace_back(
       absl::FailedPreconditionError("another version"));
   EXPECT_THAT(Run(), StatusIs(absl::StatusCode::kFailedPrecondition,
                               HasSubstr("another version")));
 }
 
 TEST_F(AgentTest, RefusedLeaseEndsTheWorker) {
-  link_.leases.push_back(absl::PermissionDeniedError("not you"));
+  link_.leases.emplace_back(absl::PermissionDeniedError("not you"));
   EXPECT_THAT(Run(), StatusIs(absl::StatusCode::kPermissionDenied,
                               HasSubstr("not you")));
 }
 
 TEST_F(AgentTest, ForgottenWorkerRegistersAgain) {
-  link_.leases.push_back(absl::NotFoundError("who are you"));
+  link_.leases.emplace_back(absl::NotFoundError("who are you"));
   EXPECT_OK(Run());
   EXPECT_THAT(link_.log(),
               ElementsAre("register host/cpu-0 held=[]", "lease 101",
@@ -265,7 +265,7 @@ TEST_F(AgentTest, TellsOnceHowItsPredecessorDied) {
   slot_->MarkRunning({{JobId{5}, 2}, 30, 40, 50, true});
   WriteExit(dir_.Path("slot"), "crashed", "killed by signal 11", "the end");
   OpenSlot();
-  link_.leases.push_back(absl::NotFoundError("register again"));
+  link_.leases.emplace_back(absl::NotFoundError("register again"));
   EXPECT_OK(Run());
   const std::vector<Predecessor> told = link_.predecessors();
   ASSERT_THAT(told, SizeIs(2));
@@ -280,7 +280,7 @@ TEST_F(AgentTest, TellsOnceHowItsPredecessorDied) {
 
 TEST_F(AgentTest, PredecessorIsKeptUntilARegistrationWasAccepted) {
   slot_->MarkRunning({{JobId{5}, 2}});
-  link_.registrations.push_back(absl::UnavailableError("not yet"));
+  link_.registrations.emplace_back(absl::UnavailableError("not yet"));
   EXPECT_OK(Run());
   const std::vector<Predecessor> told = link_.predecessors();
   ASSERT_THAT(told, SizeIs(2));
@@ -294,13 +294,13 @@ TEST_F(AgentTest, LeavesAfterBeingIdleForLongEnough) {
   link_.on_idle = [] { FAIL() << "it should have left"; };
   link_.on_lease = [this] { clock_.Advance(8'000'000); };
   const std::vector<LeasedWork> nothing;
-  link_.leases.push_back(nothing);
+  link_.leases.emplace_back(nothing);
   // However long work takes, it is not idleness.
-  link_.leases.push_back(Work(1, 1, [this](const StageContext& context) {
+  link_.leases.emplace_back(Work(1, 1, [this](const StageContext& context) {
     clock_.Advance(100'000'000);
     return Succeed(context);
   }));
-  for (int i = 0; i < 3; ++i) link_.leases.push_back(nothing);  // 24 seconds
+  for (int i = 0; i < 3; ++i) link_.leases.emplace_back(nothing);  // 24 seconds
   EXPECT_OK(Run());
   EXPECT_THAT(link_.requests(), SizeIs(5));
   EXPECT_THAT(link_.left(), ElementsAre(101));
@@ -310,7 +310,7 @@ TEST_F(AgentTest, SaysGoodbyeOnceUnlessItNeverRegistered) {
   EXPECT_OK(Run());
   EXPECT_THAT(link_.left(), ElementsAre(101));
   testing::FakeLink refusing;
-  refusing.registrations.push_back(absl::FailedPreconditionError("no"));
+  refusing.registrations.emplace_back(absl::FailedPreconditionError("no"));
   OpenSlot();
   EXPECT_FALSE(Agent(options_, &refusing, slot_.get(), &clock_).Run().ok());
   EXPECT_THAT(refusing.left(), ::testing::IsEmpty());
