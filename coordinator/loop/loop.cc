@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <limits>
+#include <set>
+#include <system_error>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
@@ -31,14 +35,17 @@ void Answer(AnyCall* call, const absl::Status& status) {
 
 }  // namespace
 
+absl::Status CheckLoopOptions(const LoopOptions& options) {
+  if (options.lease_us > 2 * options.heartbeat_us) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--lease (", options.lease_us / 1000,
+                   " ms) must be more than twice --heartbeat (",
+                   options.heartbeat_us / 1000, " ms)"));
+}
+
 absl::StatusOr<std::unique_ptr<Loop>> Loop::Start(const LoopOptions& options,
                                                   Store* store, Clock* clock) {
-  if (options.lease_us <= 2 * options.heartbeat_us) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--lease (", options.lease_us / 1000,
-                     " ms) must be more than twice --heartbeat (",
-                     options.heartbeat_us / 1000, " ms)"));
-  }
+  RETURN_IF_ERROR(CheckLoopOptions(options));
   std::unique_ptr<Loop> loop(new Loop(options, store, clock));
   ASSIGN_OR_RETURN(loop->database_uuid_, store->DatabaseUuid());
   RETURN_IF_ERROR(store->Begin());
@@ -46,6 +53,7 @@ absl::StatusOr<std::unique_ptr<Loop>> Loop::Start(const LoopOptions& options,
                    store->NewEpoch(options.owner, clock->WallMicros()));
   RETURN_IF_ERROR(store->Commit());
   RETURN_IF_ERROR(loop->Restore());
+  RETURN_IF_ERROR(loop->RemovePartialsOfDoneJobs());
   Loop* raw = loop.get();
   loop->thread_ = std::jthread([raw] { raw->Main(); });
   return loop;
@@ -129,6 +137,7 @@ void Loop::Main() {
           absl::StrCat("the store failed: ", status.message()));
       for (PendingReply& reply : replies_) reply.done(retry);
       replies_.clear();
+      done_keys_.clear();
       FailAll(&calls, retry);
       FailParked(retry);
       Recover(std::move(status));
@@ -148,6 +157,7 @@ absl::Status Loop::RunBatch(std::vector<AnyCall>* calls) {
   std::vector<PendingReply> replies;
   replies.swap(replies_);
   for (PendingReply& reply : replies) reply.done(reply.status);
+  RemovePartials(std::exchange(done_keys_, {}));
   return absl::OkStatus();
 }
 
@@ -237,6 +247,34 @@ absl::Status Loop::RestoreSweeps() {
                    kAnySize));
     StartExpansion(row.id, row.revision, row.cells_expanded, std::move(spec));
   }
+  return absl::OkStatus();
+}
+
+void Loop::RemovePartials(const std::vector<std::string>& keys) {
+  for (const std::string& key : keys) {
+    const std::filesystem::path folder =
+        std::filesystem::path(options_.partial_dir) / key;
+    std::error_code error;
+    std::filesystem::remove_all(folder, error);
+    if (error)
+      spdlog::warn("cannot remove partial checkpoints {}: {}", folder.string(),
+                   error.message());
+  }
+}
+
+absl::Status Loop::RemovePartialsOfDoneJobs() {
+  std::set<std::string> stored;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(options_.partial_dir, error), end;
+       !error && it != end; it.increment(error))
+    stored.insert(it->path().filename().string());
+  if (stored.empty()) return absl::OkStatus();
+  std::vector<std::string> done;
+  RETURN_IF_ERROR(store_->ForEachJob([&](const JobRow& row) {
+    if (row.state == JobState::kDone && stored.contains(ToHex(row.key)))
+      done.push_back(ToHex(row.key));
+  }));
+  RemovePartials(done);
   return absl::OkStatus();
 }
 

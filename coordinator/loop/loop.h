@@ -81,6 +81,9 @@ struct LoopOptions {
   std::string artifact_probe;
 };
 
+// InvalidArgument: a lease that does not outlive two heartbeats.
+absl::Status CheckLoopOptions(const LoopOptions& options);
+
 class Loop {
  public:
   // `store` and `clock` must outlive the loop. Restores the core from the store
@@ -135,6 +138,9 @@ class Loop {
   absl::Status RunBatch(std::vector<AnyCall>* calls);
   absl::Status Restore();
   absl::Status RestoreSweeps();
+  // Partial checkpoints of jobs that are done.
+  void RemovePartials(const std::vector<std::string>& keys);
+  absl::Status RemovePartialsOfDoneJobs();
   // Recovers from `error`, or ends the loop with it.
   void Recover(absl::Status error);
   void FailAll(std::vector<AnyCall>* calls, const absl::Status& status);
@@ -182,6 +188,7 @@ class Loop {
   std::deque<Expansion> expansions_;
   std::map<std::pair<WorkerId, std::string>, std::vector<LeaseCall>> parked_;
   std::vector<PendingReply> replies_;
+  std::vector<std::string> done_keys_;  // of this batch, in hexadecimal
   std::map<WorkerId, StepCount> steps_;
 
   std::atomic<bool> healthy_ = true;

@@ -225,9 +225,10 @@ absl::Status Loop::CompleteOne(WorkerId worker, const v1::Completion& wire,
   switch (effects.verdict) {
     case Verdict::kCommitted:
       response->add_verdicts(v1::COMPLETION_VERDICT_COMMITTED);
-      if (completion->outcome == AttemptOutcome::kDone)
-        return store_->InsertResult(*completion, clock_->WallMicros());
-      return absl::OkStatus();
+      if (completion->outcome != AttemptOutcome::kDone) return absl::OkStatus();
+      if (job->stage == Stage::kTrain)
+        done_keys_.push_back(ToHex(completion->key));
+      return store_->InsertResult(*completion, clock_->WallMicros());
     case Verdict::kAlreadyCommitted:
       response->add_verdicts(v1::COMPLETION_VERDICT_ALREADY_COMMITTED);
       return absl::OkStatus();

@@ -56,6 +56,7 @@ class ResumeTest(unittest.TestCase):
         self.assertLess(steps, 2 * 2 * 600, "training went on from its checkpoint, not from step 0")
         (twice,) = rows(data, "SELECT count(*) FROM (SELECT job_id FROM attempt WHERE outcome = 'done' GROUP BY 1 HAVING count(*) > 1)")[0]
         self.assertEqual(twice, 0)
+        self.assertEqual(os.listdir(data + "/partial"), [], "partial checkpoints of finished trainings are removed")
 
     def test_interrupt_saves_and_exits_130(self):
         data = self.folder / "data"

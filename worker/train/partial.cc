@@ -149,8 +149,4 @@ std::optional<PartialState> PartialStore::LoadNewest() const {
   return std::nullopt;
 }
 
-absl::Status PartialStore::RemoveOwn() const {
-  return enabled() ? RemoveTree(OwnDirectory()) : absl::OkStatus();
-}
-
 }  // namespace iclsweep

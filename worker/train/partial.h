@@ -4,7 +4,8 @@
 //
 // Layout: partial_dir/<attempt>/step-<n>/ with state.safetensors, state.json
 // and a checksum manifest, each folder appearing whole by rename. An attempt
-// reads everyone's, writes and deletes only its own. Not thread-safe.
+// reads everyone's and writes only its own; the coordinator removes them all
+// once the training's result is committed. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -46,9 +47,6 @@ class PartialStore {
   // The furthest valid state of any attempt with the same identity; damaged and
   // foreign ones are passed over.
   std::optional<PartialState> LoadNewest() const;
-
-  // Deletes this attempt's folder.
-  absl::Status RemoveOwn() const;
 
  private:
   absl::StatusOr<PartialState> Load(const std::string& directory) const;

@@ -93,7 +93,6 @@ class Run {
     ASSIGN_OR_RETURN(result.artifact,
                      PublishCheckpoint(content, context_.artifact_dir,
                                        context_.artifact_name));
-    RETURN_IF_ERROR(store_.RemoveOwn());
     result.measurements = *std::move(measurements);
     result.curve = std::move(curve_);
     result.non_finite = non_finite_;

@@ -108,7 +108,7 @@ class LoopFixture : public ::testing::Test {
     return asked;
   }
   AskedRegister PostRegister(const std::string& slot,
-                             std::vector<LeaseProgress> held = {}) {
+                             const std::vector<LeaseProgress>& held = {}) {
     AskedRegister asked;
     asked.request().set_slot_uuid(slot);
     asked.request().set_slot_name(absl::StrCat("host/", slot));
@@ -132,7 +132,8 @@ class LoopFixture : public ::testing::Test {
     loop_->Post(asked.ToCall());
     return asked;
   }
-  AskedSync PostSync(int64_t worker, std::vector<LeaseProgress> held = {}) {
+  AskedSync PostSync(int64_t worker,
+                     const std::vector<LeaseProgress>& held = {}) {
     AskedSync asked;
     asked.request().set_worker_id(worker);
     for (const LeaseProgress& progress : held)
@@ -157,8 +158,8 @@ class LoopFixture : public ::testing::Test {
   }
   // The new worker's id.
   int64_t Register(const std::string& slot,
-                   std::vector<LeaseProgress> held = {}) {
-    AskedRegister asked = PostRegister(slot, std::move(held));
+                   const std::vector<LeaseProgress>& held = {}) {
+    AskedRegister asked = PostRegister(slot, held);
     EXPECT_OK(asked.Wait());
     return asked.response().worker_id();
   }
@@ -170,8 +171,9 @@ class LoopFixture : public ::testing::Test {
     return asked.response().jobs_size() == 1 ? asked.response().jobs(0)
                                              : v1::LeasedJob();
   }
-  v1::SyncResponse Sync(int64_t worker, std::vector<LeaseProgress> held = {}) {
-    AskedSync asked = PostSync(worker, std::move(held));
+  v1::SyncResponse Sync(int64_t worker,
+                        const std::vector<LeaseProgress>& held = {}) {
+    AskedSync asked = PostSync(worker, held);
     EXPECT_OK(asked.Wait());
     return asked.response();
   }

@@ -1,4 +1,6 @@
 // What workers ask of the loop.
+#include <filesystem>
+
 #include "iclsweep/v1/params.pb.h"
 #include "tests/coordinator/loop/loop_fixture.h"
 
@@ -93,6 +95,40 @@ TEST_F(LoopWorkersTest, DependentJobCarriesTheArtifactOfWhatItNeeds) {
   EXPECT_EQ(evaluate.dependencies(0).job_key(), train.job_key());
   EXPECT_EQ(evaluate.dependencies(0).artifact_path(), "some/path");
   EXPECT_EQ(evaluate.dependencies(0).artifact_sha256(), "c0ffee");
+}
+
+TEST_F(LoopWorkersTest, PartialCheckpointsGoWhenTheTrainingIsCommitted) {
+  Submit(
+      "name: t\ngrid: {seed: [1, 2]}\n"
+      "model: {layers: 1, heads: 1, width: 8}\ndata: {dims: 2}\n"
+      "train: {points: 16, steps: 10}\n");
+  const int64_t worker = Register("slot");
+  const v1::LeasedJob train = Lease(worker);
+  const v1::LeasedJob other = Lease(worker);
+  const auto folder = [&](const v1::LeasedJob& job) {
+    return absl::StrCat(dir_.Path("partial"), "/",
+                        ToHex(*JobKeyFromBytes(job.job_key())));
+  };
+  const auto checkpoint = [&](const v1::LeasedJob& job) {
+    std::filesystem::create_directories(folder(job) + "/1/step-5");
+    std::filesystem::create_directories(folder(job) + "/2/step-7");
+  };
+  checkpoint(train);
+  checkpoint(other);
+  EXPECT_EQ(Complete(worker, Failed(train, Cause::kFailed)),
+            v1::COMPLETION_VERDICT_COMMITTED);
+  EXPECT_TRUE(std::filesystem::exists(folder(train)));
+  const v1::LeasedJob again = Lease(worker);
+  ASSERT_EQ(again.job_id(), train.job_id());
+  Complete(worker, Done(again));
+  Sync(worker);  // a batch later
+  EXPECT_FALSE(std::filesystem::exists(folder(train)));
+  EXPECT_TRUE(std::filesystem::exists(folder(other) + "/2/step-7"));
+  // What a late attempt, or a crash after the commit, left.
+  checkpoint(train);
+  Restart();
+  EXPECT_FALSE(std::filesystem::exists(folder(train)));
+  EXPECT_TRUE(std::filesystem::exists(folder(other) + "/2/step-7"));
 }
 
 TEST_F(LoopWorkersTest, ParkedLeaseIsAnsweredWhenWorkArrives) {

@@ -150,10 +150,17 @@ TEST_F(TrainTest, OnlyTheNewestTwoPartialCheckpointsAreKept) {
               UnorderedElementsAre("step-15", "step-17"));
 }
 
-TEST_F(TrainTest, PublishingRemovesOwnPartialCheckpointsOnly) {
-  ASSERT_FALSE(Train(SmallInputs(), Context("x", 1, 10)).ok());
-  ASSERT_OK(Train(SmallInputs(), Context("x", 2, 0, 5)));
-  EXPECT_THAT(Folders("partial-x"), ElementsAre("1"));
+// A worker may die between the publication and the commit of its result; the
+// next attempt must not begin at step 0.
+TEST_F(TrainTest, FinishedTrainingKeepsItsPartialCheckpoints) {
+  ASSERT_OK_AND_ASSIGN(const StageResult first,
+                       Train(SmallInputs(), Context("x", 1, 0, 5)));
+  EXPECT_THAT(Folders("partial-x/1"),
+              UnorderedElementsAre("step-15", "step-20"));
+  ASSERT_OK_AND_ASSIGN(const StageResult second,
+                       Train(SmallInputs(), Context("x", 2, 0, 5)));
+  EXPECT_EQ(steps_run_, 24 - 20);
+  ExpectSameResult(first, second);
 }
 
 TEST_F(TrainTest, ADamagedPartialCheckpointIsPassedOver) {
