@@ -3,8 +3,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "coordinator/cli/canonical_export.h"
 #include "coordinator/cli/command.h"
@@ -39,6 +42,44 @@ absl::Status Write(const ExportArguments& arguments, Database* database,
   return PrintRows(&query, options, out).status();
 }
 
+using Writer = absl::FunctionRef<absl::Status(std::FILE*)>;
+
+// Errors name `output`, what the user asked for.
+absl::Status CannotWrite(const std::string& output) {
+  return absl::UnavailableError(
+      absl::StrCat("cannot write ", output, ": ", std::strerror(errno)));
+}
+
+absl::Status WriteAndClose(const std::string& path, const std::string& output,
+                           Writer write) {
+  std::FILE* file = std::fopen(path.c_str(), "wbe");
+  if (file == nullptr) return CannotWrite(output);
+  absl::Status status = write(file);
+  if (std::fclose(file) != 0 && status.ok()) status = CannotWrite(output);
+  return status;
+}
+
+// A file is written beside itself and renamed, so that a half-written one never
+// carries the final name; a link stays and what it names is replaced; a pipe or
+// a device is written into.
+absl::Status WriteTo(const std::string& output, Writer write) {
+  std::error_code error;
+  const std::string path =
+      std::filesystem::weakly_canonical(output, error).string();
+  if (error)
+    return absl::UnavailableError(
+        absl::StrCat("cannot write ", output, ": ", error.message()));
+  if (std::filesystem::exists(path, error) &&
+      !std::filesystem::is_regular_file(path, error))
+    return WriteAndClose(path, output, write);
+  const std::string temporary = absl::StrCat(path, ".part");
+  absl::Status status = WriteAndClose(temporary, output, write);
+  if (status.ok() && std::rename(temporary.c_str(), path.c_str()) != 0)
+    status = CannotWrite(output);
+  if (!status.ok()) std::remove(temporary.c_str());
+  return status;
+}
+
 absl::Status Export(const ExportArguments& arguments,
                     const CommandContext& context) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Database> database,
@@ -49,25 +90,9 @@ absl::Status Export(const ExportArguments& arguments,
                    ResolveSweepName(database.get(), arguments.sweep));
   if (arguments.output.empty())
     return Write(arguments, database.get(), sweep, stdout);
-  // Under a temporary name, so that a half-written file never carries the final
-  // one.
-  const std::string temporary = absl::StrCat(arguments.output, ".part");
-  std::FILE* file = std::fopen(temporary.c_str(), "wbe");
-  if (file == nullptr)
-    return absl::UnavailableError(
-        absl::StrCat("cannot write ", temporary, ": ", std::strerror(errno)));
-  absl::Status status = Write(arguments, database.get(), sweep, file);
-  if (std::fclose(file) != 0 && status.ok()) {
-    status = absl::UnavailableError(
-        absl::StrCat("cannot write ", temporary, ": ", std::strerror(errno)));
-  }
-  if (status.ok() &&
-      std::rename(temporary.c_str(), arguments.output.c_str()) != 0) {
-    status = absl::UnavailableError(absl::StrCat(
-        "cannot write ", arguments.output, ": ", std::strerror(errno)));
-  }
-  if (!status.ok()) std::remove(temporary.c_str());
-  return status;
+  return WriteTo(arguments.output, [&](std::FILE* out) {
+    return Write(arguments, database.get(), sweep, out);
+  });
 }
 
 }  // namespace
