@@ -29,6 +29,9 @@ int main(int argc, char** argv) {
         iclsweep::AddVersion}) {
     add(&app, &context);
   }
+  app.failure_message([](const CLI::App*, const CLI::Error& error) {
+    return absl::StrCat("iclsweep: ", error.what(), " (--help says more)\n");
+  });
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/base/build_info.h"
-#include "worker/node/devices.h"
+#include "proto/base/devices.h"
 
 namespace iclsweep {
 namespace {

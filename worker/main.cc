@@ -10,13 +10,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "proto/base/address.h"
 #include "proto/base/build_info.h"
+#include "proto/base/devices.h"
 #include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/spdlog.h"
 #include "worker/child.h"
 #include "worker/device.h"
 #include "worker/model/predict.h"
-#include "worker/node/devices.h"
 #include "worker/node/node_agent.h"
 #include "worker/node/parent.h"
 
@@ -78,6 +79,9 @@ int RunNodeAgent(const Arguments& arguments) {
         absl::InvalidArgumentError("--coordinator is required (host:port or "
                                    "unix:/path), or ICLSWEEP_COORDINATOR"));
   }
+  const absl::Status form =
+      ParseAddress("--coordinator", arguments.coordinator).status();
+  if (!form.ok()) return Fail(form);
   if (!FollowParent()) return 0;  // `iclsweep run` is gone already
   const absl::StatusOr<std::vector<SlotPlan>> slots =
       PlanSlots(arguments.wish, FindDevices());
@@ -171,6 +175,10 @@ int Main(int argc, char** argv) {
   app.add_option("--slot-dir", arguments.slot_dir)->group("");
   app.add_option("--slot-name", arguments.slot_name)->group("");
   CLI::App* predict = AddPredict(&app, &arguments);
+  app.failure_message([](const CLI::App*, const CLI::Error& error) {
+    return absl::StrCat("iclsweep-worker: ", error.what(),
+                        " (--help says more)\n");
+  });
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

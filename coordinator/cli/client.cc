@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/address.h"
 #include "proto/base/status_macros.h"
 #include "proto/rpc.h"
 
@@ -52,7 +53,7 @@ absl::StatusOr<v1::StatusResponse> SweepClient::Status(
 }
 
 absl::Status RequireCoordinator(const std::string& address) {
-  if (!address.empty()) return absl::OkStatus();
+  if (!address.empty()) return ParseAddress("--coordinator", address).status();
   return absl::InvalidArgumentError(
       "name the coordinator with --coordinator host:port, or "
       "ICLSWEEP_COORDINATOR");

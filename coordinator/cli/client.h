@@ -26,7 +26,7 @@ class SweepClient {
   std::unique_ptr<v1::SweepService::Stub> stub_;
 };
 
-// InvalidArgument when no coordinator was named.
+// InvalidArgument when no coordinator was named, or not in an address's form.
 absl::Status RequireCoordinator(const std::string& address);
 
 }  // namespace iclsweep

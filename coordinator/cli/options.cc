@@ -42,7 +42,13 @@ void Command::Flag(const char* flag, bool* value, const char* help) {
 }
 
 void Command::Data() {
-  Text("--data", &context_->data_dir, "data directory", "ICLSWEEP_DATA");
+  app_->add_option("--data", context_->data_dir, "data directory")
+      ->envname("ICLSWEEP_DATA")
+      ->check([](const std::string& path) {
+        return path.empty() ? std::string("must name a directory")
+                            : std::string();
+      })
+      ->capture_default_str();
 }
 
 void Command::Coordinator() {

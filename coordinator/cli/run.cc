@@ -20,6 +20,7 @@
 #include "coordinator/cli/submitted.h"
 #include "coordinator/service/server.h"
 #include "proto/base/clock.h"
+#include "proto/base/devices.h"
 #include "proto/base/status_macros.h"
 #include "storage/sqlite/sqlite_store.h"
 
@@ -100,6 +101,7 @@ class LocalSweep {
                      ParseSweep(yaml_, arguments_.file, options));
     for (const std::string& warning : spec.warnings)
       absl::FPrintF(stderr, "iclsweep: warning: %s\n", warning);
+    RETURN_IF_ERROR(CheckWorkers());
     RETURN_IF_ERROR(StartCoordinator());
     SweepClient client(coordinator_->address());
     ASSIGN_OR_RETURN(
@@ -113,6 +115,14 @@ class LocalSweep {
   }
 
  private:
+  // What the workers would refuse, before anything is made.
+  absl::Status CheckWorkers() const {
+    DeviceWish wish;
+    wish.device = arguments_.device;
+    wish.cpu_slots = static_cast<int>(arguments_.workers);
+    return PlanSlots(wish, FindDevices()).status();
+  }
+
   absl::Status StartCoordinator() {
     if (socket_.path().empty())
       return absl::UnavailableError(

@@ -15,6 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "coordinator/service/data_dir.h"
+#include "coordinator/service/listen_address.h"
 #include "coordinator/service/services.h"
 #include "proto/base/status_macros.h"
 #include "storage/sqlite/sqlite_store.h"
@@ -42,13 +43,6 @@ std::string Absolute(const std::string& path) {
 
 namespace {
 
-bool IsLoopback(absl::string_view listen) {
-  return absl::StartsWith(listen, "unix:") ||
-         absl::StartsWith(listen, "127.") ||
-         absl::StartsWith(listen, "localhost:") ||
-         absl::StartsWith(listen, "[::1]:");
-}
-
 // A file in the artifact directory that holds the database's UUID: a worker
 // that can read it shares the directory.
 absl::Status WriteProbe(const std::string& artifact_dir,
@@ -66,12 +60,8 @@ absl::Status WriteProbe(const std::string& artifact_dir,
 
 absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(
     CoordinatorOptions options) {
-  if (!IsLoopback(options.listen) && !options.insecure) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--listen ", options.listen,
-                     " is reachable from other machines without encryption; "
-                     "add --insecure to accept that"));
-  }
+  RETURN_IF_ERROR(CheckListenAddress(options.listen, options.insecure));
+  RETURN_IF_ERROR(CheckLoopOptions(options.loop));
   std::unique_ptr<Coordinator> coordinator(new Coordinator());
   options.data_dir = Absolute(options.data_dir);
   ASSIGN_OR_RETURN(coordinator->lock_fd_, LockDataDir(options.data_dir));
@@ -112,7 +102,7 @@ absl::Status Coordinator::Listen(const CoordinatorOptions& options) {
   server_->grpc = builder.BuildAndStart();
   if (server_->grpc == nullptr) {
     return absl::UnavailableError(absl::StrCat(
-        "cannot listen on ", options.listen, ": is the address in use?"));
+        "cannot listen on ", options.listen, ": it was taken meanwhile"));
   }
   address_ = options.listen;
   const size_t colon = address_.rfind(':');

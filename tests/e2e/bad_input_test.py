@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Bad input: the exit code, one clear line with the place, and nothing created."""
+import glob
 import os
+import socket
 import sqlite3
+import stat
 import subprocess
 import sys
 import unittest
@@ -88,6 +91,53 @@ class BadInputTest(unittest.TestCase):
     def test_unreachable_coordinator_exits_3(self):
         for arguments in (("submit", "good.yaml"), ("wait",), ("status",)):
             self.assertIn("cannot reach", self.fails(3, *arguments, "--coordinator", "unix:" + (self.folder / "nobody")))
+
+    def test_bad_options_exit_2_and_create_nothing(self):
+        for arguments, expected in [
+            (("serve", "--listen", "nonsense"), "host:port"),
+            (("serve", "--listen", "127.0.0.1:99999"), "65535"),
+            (("serve", "--listen", "0.0.0.0:0"), "--insecure"),
+            (("serve", "--lease", "3s", "--heartbeat", "2s"), "--lease"),
+            (("run", "good.yaml", "--lease", "3s", "--heartbeat", "2s"), "--lease"),
+            (("submit", "good.yaml", "--coordinator", "nonsense"), "host:port"),
+        ]:
+            with self.subTest(arguments):
+                self.assertIn(expected, self.fails(2, *arguments, *(() if "submit" in arguments else ("--data", self.data))))
+                self.assertFalse(os.path.exists(self.data))
+        for command in (("run", "good.yaml"), ("serve",), ("query", "SELECT 1")):
+            self.assertIn("--data", self.fails(2, *command, "--data", ""))
+
+    def test_address_in_use_exits_3_and_creates_nothing(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            address = f"127.0.0.1:{taken.getsockname()[1]}"
+            self.assertIn("in use", self.fails(3, "serve", "--listen", address, "--data", self.data))
+        self.assertFalse(os.path.exists(self.data))
+
+    @unittest.skipIf(glob.glob("/dev/nvidia[0-9]*"), "this machine has an NVIDIA device")
+    def test_asking_for_a_gpu_that_is_not_there_creates_nothing(self):
+        self.assertIn("no NVIDIA device", self.fails(4, "run", "good.yaml", "--device", "cuda", "--data", self.data))
+        self.assertFalse(os.path.exists(self.data))
+
+    def test_export_replaces_a_link_s_target_and_writes_into_a_pipe(self):
+        cli("run", self.folder / "good.yaml", "--data", self.data, "--workers", "1")
+        whole = cli("export", "--data", self.data)
+        with open(self.folder / "kept.csv", "w") as file:
+            file.write("old")
+        os.symlink("kept.csv", self.folder / "link.csv")
+        cli("export", "--data", self.data, "-o", self.folder / "link.csv")
+        self.assertTrue(os.path.islink(self.folder / "link.csv"))
+        with open(self.folder / "kept.csv") as file:
+            self.assertEqual(file.read(), whole)
+        os.mkfifo(self.folder / "pipe")
+        export = subprocess.Popen([ICLSWEEP, "export", "--data", self.data, "-o", self.folder / "pipe"], env=environment())
+        with open(self.folder / "pipe") as file:
+            self.assertEqual(file.read(), whole)
+        self.assertEqual(export.wait(), 0)
+        self.assertTrue(stat.S_ISFIFO(os.stat(self.folder / "pipe").st_mode))
+        self.fails(3, "export", "--data", self.data, "-o", self.folder / "no/such/folder.csv")
+        self.assertEqual(sorted(os.listdir(self.folder.path)), ["data", "good.yaml", "kept.csv", "link.csv", "pipe"])
 
     def test_unwritable_data_directory_exits_3(self):
         self.write("a file\n", "file")

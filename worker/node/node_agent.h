@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "worker/node/devices.h"
+#include "proto/base/devices.h"
 
 namespace iclsweep {
 

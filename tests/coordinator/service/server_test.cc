@@ -2,8 +2,11 @@
 #include "coordinator/service/server.h"
 
 #include <grpcpp/generic/generic_stub.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 
 #include "tests/coordinator/service/service_fixture.h"
@@ -34,7 +37,7 @@ class ServerTest : public testing::ServiceFixture {
     std::promise<grpc::Status> done;
     stub.UnaryCall(&context, "/grpc.health.v1.Health/Check", {}, &request,
                    &response,
-                   [&](grpc::Status status) { done.set_value(status); });
+                   [&](const grpc::Status& status) { done.set_value(status); });
     EXPECT_OK(FromGrpcStatus(done.get_future().get()));
     grpc::Slice bytes;
     EXPECT_TRUE(response.DumpToSingleSlice(&bytes).ok());
@@ -95,6 +98,8 @@ TEST_F(ServerTest, FailedStartLeavesTheDirectoryFree) {
   EXPECT_THAT(
       Coordinator::Start(options).status(),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--lease")));
+  // Refused before anything is made.
+  EXPECT_FALSE(std::filesystem::exists(dir_.Path("data")));
   Start(Options());
 }
 
@@ -105,13 +110,62 @@ TEST_F(ServerTest, AddressInUseIsRefused) {
   CoordinatorOptions second = Options();
   second.data_dir = dir_.Path("other");
   second.listen = coordinator_->address();
+  EXPECT_THAT(
+      Coordinator::Start(second).status(),
+      StatusIs(absl::StatusCode::kUnavailable,
+               AllOf(HasSubstr(coordinator_->address()), HasSubstr("in use"))));
+  EXPECT_FALSE(std::filesystem::exists(dir_.Path("other")));
+}
+
+TEST_F(ServerTest, LiveUnixSocketIsNotTakenOver) {
+  Start(Options());
+  CoordinatorOptions second = Options();
+  second.data_dir = dir_.Path("other");
   EXPECT_THAT(Coordinator::Start(second).status(),
               StatusIs(absl::StatusCode::kUnavailable,
-                       HasSubstr(coordinator_->address())));
+                       AllOf(HasSubstr(second.listen), HasSubstr("listens"))));
+  EXPECT_FALSE(std::filesystem::exists(dir_.Path("other")));
+  EXPECT_EQ(Health(), std::string("\x08\x01"));
+}
+
+TEST_F(ServerTest, SocketLeftBehindIsNoObstacle) {
+  const std::string path = dir_.Path("left_behind");
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  std::memcpy(name.sun_path, path.data(), path.size());
+  ASSERT_EQ(::bind(fd, reinterpret_cast<const sockaddr*>(&name), sizeof(name)),
+            0);
+  ::close(fd);
+  CoordinatorOptions options = Options();
+  options.listen = absl::StrCat("unix:", path);
+  Start(options);
+  EXPECT_EQ(Health(), std::string("\x08\x01"));
+}
+
+TEST_F(ServerTest, FileThatIsNoSocketIsLeftAlone) {
+  CoordinatorOptions options = Options();
+  options.listen = absl::StrCat("unix:", dir_.Path("notes"));
+  testing::WriteBytes(dir_.Path("notes"), "mine");
+  EXPECT_THAT(Coordinator::Start(options).status(),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("no socket")));
+  EXPECT_EQ(testing::BytesOfFile(dir_.Path("notes")), "mine");
+  EXPECT_FALSE(std::filesystem::exists(dir_.Path("data")));
+}
+
+TEST_F(ServerTest, MalformedAddressIsRefused) {
+  for (const char* listen : {"nonsense", "127.0.0.1:99999", "unix:x", ":1"}) {
+    CoordinatorOptions options = Options();
+    options.listen = listen;
+    EXPECT_THAT(Coordinator::Start(options).status(),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr(absl::StrCat("'", listen, "'"))));
+  }
+  EXPECT_FALSE(std::filesystem::exists(dir_.Path("data")));
 }
 
 TEST_F(ServerTest, OtherMachinesNeedInsecure) {
-  for (const char* listen : {"0.0.0.0:0", "[::]:0", ":0", "10.1.2.3:0"}) {
+  for (const char* listen : {"0.0.0.0:0", "[::]:0", "10.1.2.3:0"}) {
     CoordinatorOptions options = Options();
     options.listen = listen;
     EXPECT_THAT(Coordinator::Start(options).status(),

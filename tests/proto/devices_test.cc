@@ -1,4 +1,4 @@
-#include "worker/node/devices.h"
+#include "proto/base/devices.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "worker/node/devices.h"
+#include "proto/base/devices.h"
 
 #include <sched.h>
 
