@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
@@ -34,16 +35,32 @@ Cause CauseOf(const absl::Status& status) {
   }
 }
 
-// 0.2, 0.4, ... 5 seconds.
-class Backoff {
+// Repeats a call until it is answered, after 0.2, 0.4, ... 5 seconds. The log
+// gets a line for the first failure, one a minute, and one when it is over.
+class Repeat {
  public:
-  int64_t Next() {
-    const int64_t pause = pause_;
-    pause_ = std::min<int64_t>(pause_ * 2, 5'000'000);
-    return pause;
+  Repeat(const char* what, Clock* clock) : what_(what), clock_(clock) {}
+  // Micros to wait before the next try.
+  int64_t After(const absl::Status& failure) {
+    const int64_t now = clock_->MonotonicMicros();
+    if (!failed_ || now - told_us_ >= kTellEveryUs) {
+      spdlog::warn("cannot {}: {}; trying again", what_,
+                   std::string(failure.message()));
+      told_us_ = now;
+    }
+    failed_ = true;
+    return std::exchange(pause_, std::min<int64_t>(pause_ * 2, 5'000'000));
+  }
+  void Answered() const {
+    if (failed_) spdlog::info("the coordinator answers: could {}", what_);
   }
 
  private:
+  static constexpr int64_t kTellEveryUs = 60'000'000;
+  const char* what_;
+  Clock* clock_;
+  bool failed_ = false;
+  int64_t told_us_ = 0;
   int64_t pause_ = 200'000;
 };
 
@@ -143,10 +160,12 @@ absl::StatusOr<std::vector<LeasedWork>> Agent::AskForWork() {
   // However often it is sent, nothing is leased twice.
   const std::string request =
       absl::StrCat(slot_->uuid(), "-", worker().value, "-", ++requests_);
-  for (Backoff backoff;;) {
+  for (Repeat repeat("ask for work", clock_);;) {
     absl::StatusOr<std::vector<LeasedWork>> leased =
         link_->Lease(worker(), request, options_.poll_us);
-    if (leased.ok() || !TryAgain(leased.status()) || !Pause(backoff.Next()))
+    if (leased.ok()) repeat.Answered();
+    if (leased.ok() || stopping_ || !TryAgain(leased.status()) ||
+        !Pause(repeat.After(leased.status())))
       return leased;
   }
 }
@@ -179,33 +198,33 @@ absl::Status Agent::Accept(Registration registration) {
 
 absl::Status Agent::RegisterUntilAccepted() {
   const SlotIdentity identity{slot_->uuid(), options_.slot_name};
-  for (Backoff backoff; !stopping_;) {
+  for (Repeat repeat("register", clock_); !stopping_;) {
     absl::StatusOr<Registration> registered =
         link_->Register(identity, Held(), slot_->ReadPredecessor());
-    if (registered.ok()) return Accept(*std::move(registered));
+    if (registered.ok()) {
+      repeat.Answered();
+      return Accept(*std::move(registered));
+    }
     if (!TryAgain(registered.status())) return registered.status();
-    spdlog::warn("cannot register: {}; trying again",
-                 std::string(registered.status().message()));
-    Pause(backoff.Next());
+    Pause(repeat.After(registered.status()));
   }
   return absl::OkStatus();
 }
 
 absl::Status Agent::Deliver(const Slot::Spooled& entry) {
-  for (Backoff backoff;;) {
-    const absl::Status delivered =
-        link_->Complete(worker(), entry.encoded).status();
-    if (delivered.ok()) return slot_->Forget(entry.file);
+  for (Repeat repeat("deliver a result (it stays in the spool)", clock_);;) {
+    absl::Status delivered = link_->Complete(worker(), entry.encoded).status();
+    if (delivered.ok()) {
+      repeat.Answered();
+      return slot_->Forget(entry.file);
+    }
     if (absl::IsInvalidArgument(delivered)) {
       spdlog::error("the coordinator refuses {}: {}", entry.file,
                     std::string(delivered.message()));
       return slot_->Forget(entry.file);
     }
     if (!TryAgain(delivered)) return delivered;
-    spdlog::warn(
-        "cannot deliver a result: {}; it stays in the spool, trying again",
-        std::string(delivered.message()));
-    if (!Pause(backoff.Next()))
+    if (!Pause(repeat.After(delivered)))
       return absl::OkStatus();  // the slot's next process delivers it
   }
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -31,6 +32,10 @@ constexpr int64_t kStableUs = 30'000'000;
 constexpr size_t kLogTail = 2'000;
 
 int64_t Now() { return RealClock()->MonotonicMicros(); }
+
+std::string LogOf(const std::string& directory) {
+  return absl::StrCat(directory, "/worker.log");
+}
 
 std::string TailOf(const std::string& file) {
   std::ifstream in(file, std::ios::binary | std::ios::ate);
@@ -84,6 +89,10 @@ NodeAgent::NodeAgent(NodeOptions options) : options_(std::move(options)) {
     Child child;
     child.slot = slot;
     child.directory = absl::StrCat(options_.work_dir, "/", slot.name);
+    std::error_code none_yet;
+    const auto size =
+        std::filesystem::file_size(LogOf(child.directory), none_yet);
+    if (!none_yet) child.log_told = static_cast<int64_t>(size);
     children_.push_back(std::move(child));
   }
 }
@@ -112,10 +121,9 @@ absl::Status NodeAgent::Start(Child* child) {
   }
   std::vector<std::string> environment =
       ChildEnvironment(child->slot, options_.threads_per_slot);
-  ASSIGN_OR_RETURN(
-      child->pid,
-      StartProgram({std::move(arguments), std::move(environment),
-                    absl::StrCat(child->directory, "/worker.log")}));
+  ASSIGN_OR_RETURN(child->pid,
+                   StartProgram({std::move(arguments), std::move(environment),
+                                 LogOf(child->directory)}));
   child->started_us = Now();
   return absl::OkStatus();
 }
@@ -129,15 +137,13 @@ void NodeAgent::OnExit(Child* child, int wait_status) {
     child->finished = true;
     child->exit_code = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 1;
     if (child->exit_code != 0) {
-      spdlog::error("slot {} ended ({}): {}", child->slot.name,
-                    Describe(wait_status),
-                    TailOf(absl::StrCat(child->directory, "/worker.log")));
+      spdlog::error("slot {} ended ({})", child->slot.name,
+                    Describe(wait_status));
     }
     return;
   }
   WriteExit(child->directory, std::string(CauseName(Cause::kCrashed)),
-            Describe(wait_status),
-            TailOf(absl::StrCat(child->directory, "/worker.log")));
+            Describe(wait_status), TailOf(LogOf(child->directory)));
   const bool stable = Now() - child->started_us > kStableUs;
   child->pause_us = stable || child->pause_us == 0
                         ? kFirstPauseUs
@@ -147,12 +153,23 @@ void NodeAgent::OnExit(Child* child, int wait_status) {
                Describe(wait_status), child->pause_us / 1000);
 }
 
+void NodeAgent::TellLog(Child* child, bool ended) {
+  std::ifstream log(LogOf(child->directory), std::ios::binary);
+  if (!log || !log.seekg(child->log_told)) return;
+  for (std::string line; std::getline(log, line);) {
+    if (log.eof() && !ended) return;  // still being written
+    child->log_told += static_cast<int64_t>(line.size()) + 1;
+    std::fprintf(stderr, "%s: %s\n", child->slot.name.c_str(), line.c_str());
+  }
+}
+
 void NodeAgent::Reap() {
   for (Child& child : children_) {
     int wait_status = 0;
-    if (child.pid != 0 &&
-        ::waitpid(child.pid, &wait_status, WNOHANG) == child.pid)
-      OnExit(&child, wait_status);
+    const bool ended = child.pid != 0 &&
+                       ::waitpid(child.pid, &wait_status, WNOHANG) == child.pid;
+    TellLog(&child, ended);
+    if (ended) OnExit(&child, wait_status);
   }
 }
 

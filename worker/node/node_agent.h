@@ -1,6 +1,7 @@
 // The parent process of a machine's workers: starts one child per slot with
 // exactly that slot's device visible, starts it again (with a pause) when it
-// dies, notes how it died for its successor, and passes signals on. It makes no
+// dies, notes how it died for its successor, repeats what it logs, and passes
+// signals on. It makes no
 // RPC and touches no tensor, so nothing a job does can take it down.
 #pragma once
 
@@ -43,10 +44,14 @@ class NodeAgent {
     int64_t pause_us = 0;
     bool finished = false;  // not to be started again
     int exit_code = 0;
+    int64_t log_told = 0;  // bytes of its log repeated on stderr
   };
 
   absl::Status Start(Child* child);
   void Reap();
+  // New whole lines of a child's log, with the slot's name; when it has ended,
+  // the rest too.
+  void TellLog(Child* child, bool ended);
   void OnExit(Child* child, int wait_status);
   void SignalAll(int signal);
   bool AllFinished() const;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -22,6 +23,7 @@ namespace {
 using testing::BytesOfFile;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class NodeAgentTest : public ::testing::Test {
  protected:
@@ -86,6 +88,21 @@ TEST_F(NodeAgentTest, DeadWorkerIsStartedAgainAndItsEndNoted) {
   const std::vector<std::string> note = absl::StrSplit(InSlot("note"), '\n');
   EXPECT_THAT(note, ElementsAre("crashed", HasSubstr("killed by signal 9"),
                                 "last words", ""));
+}
+
+TEST_F(NodeAgentTest, WorkersLogIsRepeatedWithTheSlotsName) {
+  Script(
+      "if [ $RUNS = 1 ]; then echo first; echo second >&2; kill -9 $$; fi\n"
+      "printf 'no line end'; exit 0");
+  std::filesystem::create_directories(dir_.Path("work/cpu-0"));
+  testing::WriteBytes(dir_.Path("work/cpu-0/worker.log"), "of last week\n");
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(NodeAgent(Options()).Run(), 0);
+  const std::string told = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(told, HasSubstr("cpu-0: first\ncpu-0: second\n"));
+  EXPECT_THAT(told, HasSubstr("cpu-0: no line end\n"));
+  EXPECT_THAT(told, Not(HasSubstr("last week")));
+  EXPECT_THAT(InSlot("worker.log"), HasSubstr("of last week\nfirst\n"));
 }
 
 TEST_F(NodeAgentTest, ProgramErrorIsStartedAgainToo) {
