@@ -28,7 +28,10 @@ struct Prompts {
 };
 
 absl::StatusOr<Prompts> ReadPrompts(const std::string& path) {
-  ASSIGN_OR_RETURN(const TensorFile file, ReadSafetensors(path));
+  const absl::StatusOr<TensorFile> read = ReadSafetensors(path);
+  if (absl::IsDataLoss(read.status()))  // the user's own file
+    return absl::InvalidArgumentError(read.status().message());
+  ASSIGN_OR_RETURN(const TensorFile file, read);
   const auto xs = file.tensors.find("xs");
   const auto ys = file.tensors.find("ys");
   if (xs == file.tensors.end() || ys == file.tensors.end()) {

@@ -236,6 +236,10 @@ TEST_F(PredictTest, PromptsThatDoNotFitAreRefused) {
   EXPECT_THAT(
       Predict(Path("bare"), Path("prompts"), Path("pred")),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("xs and ys")));
+  ASSERT_OK(WriteFileDurably(Path("prompts"), "junk, not tensors"));
+  EXPECT_THAT(
+      Predict(Path("bare"), Path("prompts"), Path("pred")),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(Path("prompts"))));
 }
 
 }  // namespace
