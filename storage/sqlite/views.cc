@@ -102,10 +102,11 @@ SELECT sweep.name AS sweep, cell.cell_index AS cell, job.stage AS stage,
 )sql",
                   axes, R"sql(
   m.predictor, m.name, m.task, m.position, m.layer, m.head, m.value, m.kind, m.standard_error, m.n,
-  (SELECT t.value FROM cell_job AS tcj JOIN job AS tj ON tj.job_id = tcj.job_id AND tj.stage = 'theory'
-   JOIN measurement AS t ON t.job_id = tj.job_id AND t.predictor = 'msa' AND t.name = m.name AND t.task = m.task
-     AND t.position = m.position AND t.layer = -1 AND t.head = -1
-   WHERE tcj.sweep_id = cell.sweep_id AND tcj.cell_key = cell.cell_key) AS theory_value
+  CASE WHEN job.stage = 'evaluate' AND m.predictor IN ('model', 'msa', 'lsa') THEN
+    (SELECT t.value FROM cell_job AS tcj JOIN job AS tj ON tj.job_id = tcj.job_id AND tj.stage = 'theory'
+     JOIN measurement AS t ON t.job_id = tj.job_id AND t.predictor = iif(m.predictor = 'lsa', 'lsa', 'msa')
+       AND t.name = m.name AND t.task = m.task AND t.position = m.position AND t.layer = -1 AND t.head = -1
+     WHERE tcj.sweep_id = cell.sweep_id AND tcj.cell_key = cell.cell_key) END AS theory_value
 FROM sweep JOIN cell ON cell.sweep_id = sweep.sweep_id
 JOIN cell_job ON cell_job.sweep_id = cell.sweep_id AND cell_job.cell_key = cell.cell_key
 JOIN job ON job.job_id = cell_job.job_id

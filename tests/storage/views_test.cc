@@ -7,6 +7,7 @@
 #include <limits>
 #include <set>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "storage/sqlite/sqlite_store.h"
 #include "tests/support/status_matchers.h"
@@ -170,6 +171,47 @@ TEST_F(ViewsTest, ResultsHaveAxesMeasurementsAndTheTheoryBesideThem) {
       ElementsAre("s|0|evaluate|45|0-1|model|G|-1|-1|2.5|2.25",
                   "s|0|evaluate|45|0-1|model|G_single|1|1|0.5|0.75",
                   "s|0|evaluate|45|0-1|zero|E|-1|-1|1.0|null"));
+}
+
+TEST_F(ViewsTest, TheoryIsTheClosedFormOfTheRowsOwnPredictor) {
+  Write([&] {
+    const SweepId sweep = AddSweep(store_.get(), "s", {{"seed"}});
+    const JobId evaluate = AddJob(store_.get(), JobOf(1, Stage::kEvaluate));
+    const JobId theory = AddJob(store_.get(), JobOf(2, Stage::kTheory));
+    const JobId train = AddJob(store_.get(), JobOf(3, Stage::kTrain));
+    const JobId compare = AddJob(store_.get(), JobOf(4, Stage::kCompare));
+    AddCell(sweep, 0, R"({"seed":0})", {evaluate, theory, train, compare});
+    std::vector<Measurement> rows;
+    for (const char* predictor : {"model", "zero", "least_squares", "ridge",
+                                  "averaging", "nn3", "lsa", "msa"})
+      rows.push_back(MeasurementOf(predictor, "G", 1));
+    Finish(evaluate, 1, rows);
+    Finish(theory, 2,
+           {MeasurementOf("msa", "G", 10), MeasurementOf("lsa", "G", 20)});
+    Finish(train, 3, {MeasurementOf("model", "G", 1)});
+    Finish(compare, 4, {MeasurementOf("model", "G", 1)});
+  });
+  EXPECT_THAT(Rows("SELECT stage, predictor, theory_value FROM results WHERE "
+                   "theory_value IS NOT NULL ORDER BY predictor"),
+              ElementsAre("evaluate|lsa|20.0", "evaluate|model|10.0",
+                          "evaluate|msa|10.0"));
+  EXPECT_THAT(Rows("SELECT count(*) FROM results"), ElementsAre("12"));
+}
+
+// Over a hundred thousand rows a table read whole for every row would take
+// hours.
+TEST_F(ViewsTest, ResultsReadOneTableWholeAndLookTheRestUp) {
+  Write([&] { AddSweep(store_.get(), "s", {{"seed"}}); });
+  for (const char* condition :
+       {"", " WHERE stage = 'evaluate'", " WHERE sweep = 's' AND cell = 3"}) {
+    int scans = 0;
+    for (const std::string& step : Rows(absl::StrCat(
+             "EXPLAIN QUERY PLAN SELECT * FROM results", condition))) {
+      scans += absl::StrContains(step, "SCAN") ? 1 : 0;
+      EXPECT_FALSE(absl::StrContains(step, "AUTOMATIC")) << step;
+    }
+    EXPECT_LE(scans, 1) << condition;
+  }
 }
 
 TEST_F(ViewsTest, SharedJobAppearsInEveryCellWithThatCellsTheory) {
