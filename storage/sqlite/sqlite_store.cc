@@ -81,7 +81,11 @@ absl::StatusOr<std::unique_ptr<Store>> OpenSqliteStore(
       database->Execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; "
                         "PRAGMA foreign_keys = ON"));
   RETURN_IF_ERROR(Migrate(database.get(), version));
-  return std::make_unique<SqliteStore>(std::move(database));
+  auto store = std::make_unique<SqliteStore>(std::move(database));
+  RETURN_IF_ERROR(store->Begin());
+  RETURN_IF_ERROR(store->RemakeViews());  // another build may have made them
+  RETURN_IF_ERROR(store->Commit());
+  return store;
 }
 
 absl::StatusOr<std::unique_ptr<Database>> OpenForReading(

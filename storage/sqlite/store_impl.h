@@ -51,9 +51,10 @@ class SqliteStore final : public Store {
       const std::function<void(const JobRow&)>& visit) override;
   absl::StatusOr<std::vector<OpenAttempt>> OpenAttempts() override;
   absl::StatusOr<std::vector<SpentBudget>> SpentBudgets() override;
+  // In the transaction that is open.
+  absl::Status RemakeViews();
 
  private:
-  absl::Status RemakeViews();
   static constexpr absl::string_view kSelectSweep =
       "SELECT sweep.sweep_id, sweep.name, r.revision, r.spec_yaml, "
       "r.spec_hash, r.cells_total, r.cells_expanded, "

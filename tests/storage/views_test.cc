@@ -25,6 +25,7 @@ using testing::DoneCompletion;
 using ::testing::ElementsAre;
 using testing::InTransaction;
 using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
 using testing::JobOf;
 using testing::KeyOf;
 using testing::kRowTime;
@@ -350,6 +351,20 @@ TEST_F(ViewsTest, BestLeavesNonFiniteNumbersOutAndCountsThem) {
   EXPECT_THAT(
       Rows("SELECT value, non_finite FROM best WHERE predictor = 'zero'"),
       ElementsAre("null|5"));
+}
+
+TEST_F(ViewsTest, ViewsOfAnotherBuildAreRemadeAtTheNextStart) {
+  Write([&] { AddSweep(store_.get(), "s", {{"model.size"}}); });
+  store_.reset();
+  {
+    ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Database> database,
+                         Database::Open(file_, Database::Mode::kReadWrite));
+    ASSERT_OK(database->Execute(
+        "DROP VIEW results; CREATE VIEW results AS SELECT 1 AS old"));
+  }
+  ASSERT_OK_AND_ASSIGN(store_, OpenSqliteStore(file_));
+  EXPECT_THAT(Rows("SELECT name FROM pragma_table_info('results')"),
+              IsSupersetOf({"sweep", "size", "theory_value"}));
 }
 
 TEST_F(ViewsTest, ReaderKeepsWorkingWhileTheViewsAreRemade) {
