@@ -130,6 +130,24 @@ absl::StatusOr<std::vector<std::string>> ListText(
   }
 }
 
+// How many cells of a stage have prompts longer than the model was trained on.
+absl::StatusOr<std::string> ExtrapolatedNote(Database* database,
+                                             const std::string& sweep,
+                                             const std::string& stage) {
+  Statement query = database->Prepare(
+      "SELECT count(DISTINCT cell_key), "
+      "count(DISTINCT CASE WHEN extrapolated = 1 THEN cell_key END) "
+      "FROM sweep JOIN cell_job USING (sweep_id) JOIN job USING (job_id) "
+      "JOIN result USING (job_id) WHERE sweep.name = ? AND job.stage = ?");
+  query.Bind(sweep).Bind(stage);
+  RETURN_IF_ERROR(query.Step().status());
+  if (query.Integer(1) == 0) return std::string();
+  return absl::StrCat("extrapolated: ", query.Integer(1), " of ",
+                      query.Integer(0),
+                      " cells have prompts longer than what was trained "
+                      "(extrapolated = 1 in results)");
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> ResolveSweepName(Database* database,
@@ -180,7 +198,9 @@ absl::StatusOr<std::vector<Headline>> Headlines(Database* database,
                      " AND stage = '", shape.stage, "' AND ", shape.filter);
     if (!axes.empty())
       absl::StrAppend(&sql, "\nGROUP BY ", axes, " ORDER BY ", axes);
-    headlines.push_back({shape.title, std::move(sql)});
+    ASSIGN_OR_RETURN(std::string note,
+                     ExtrapolatedNote(database, sweep, shape.stage));
+    headlines.push_back({shape.title, std::move(note), std::move(sql)});
   }
   return headlines;
 }
@@ -190,7 +210,9 @@ absl::Status PrintHeadlines(Database* database, const std::string& sweep,
   ASSIGN_OR_RETURN(const std::vector<Headline> headlines,
                    Headlines(database, sweep));
   for (const Headline& headline : headlines) {
-    if (!json) absl::PrintF("\n%s\n\n", headline.title);
+    if (!json)
+      absl::PrintF("\n%s\n%s%s\n", headline.title, headline.note,
+                   headline.note.empty() ? "" : "\n");
     ASSIGN_OR_RETURN(Statement query, database->PrepareQuery(headline.sql));
     PrintOptions options;
     options.format = json ? RowFormat::kJsonLines : RowFormat::kAligned;

@@ -13,7 +13,8 @@ namespace iclsweep {
 
 struct Headline {
   std::string title;
-  std::string sql;  // what a user could type
+  std::string note;  // how many cells are extrapolated; empty when none is
+  std::string sql;   // what a user could type
 };
 
 // One per stage that has results in the sweep. NotFound: no such sweep.

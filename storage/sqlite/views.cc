@@ -16,11 +16,12 @@ namespace {
 
 // Columns of the views.
 constexpr absl::string_view kColumns[] = {
-    "sweep", "cell",           "stage",        "predictor",
-    "name",  "task",           "position",     "layer",
-    "head",  "value",          "kind",         "n",
-    "key",   "state",          "failed",       "done",
-    "jobs",  "standard_error", "theory_value", "non_finite"};
+    "sweep",       "cell",           "stage",        "predictor",
+    "name",        "task",           "position",     "layer",
+    "head",        "value",          "kind",         "n",
+    "key",         "state",          "failed",       "done",
+    "jobs",        "standard_error", "theory_value", "non_finite",
+    "extrapolated"};
 
 bool IsTaken(const std::string& column) {
   return std::find(std::begin(kColumns), std::end(kColumns), column) !=
@@ -106,10 +107,12 @@ SELECT sweep.name AS sweep, cell.cell_index AS cell, job.stage AS stage,
     (SELECT t.value FROM cell_job AS tcj JOIN job AS tj ON tj.job_id = tcj.job_id AND tj.stage = 'theory'
      JOIN measurement AS t ON t.job_id = tj.job_id AND t.predictor = iif(m.predictor = 'lsa', 'lsa', 'msa')
        AND t.name = m.name AND t.task = m.task AND t.position = m.position AND t.layer = -1 AND t.head = -1
-     WHERE tcj.sweep_id = cell.sweep_id AND tcj.cell_key = cell.cell_key) END AS theory_value
+     WHERE tcj.sweep_id = cell.sweep_id AND tcj.cell_key = cell.cell_key) END AS theory_value,
+  result.extrapolated
 FROM sweep JOIN cell ON cell.sweep_id = sweep.sweep_id
 JOIN cell_job ON cell_job.sweep_id = cell.sweep_id AND cell_job.cell_key = cell.cell_key
 JOIN job ON job.job_id = cell_job.job_id
+JOIN result ON result.job_id = job.job_id
 JOIN measurement AS m ON m.job_id = job.job_id;
 
 CREATE VIEW cells AS

@@ -60,7 +60,7 @@ TEST(AxisColumnsTest, ColumnsOfTheViewsAreNotTaken) {
   for (const char* name :
        {"sweep", "cell", "stage", "predictor", "name", "task", "position",
         "layer", "head", "value", "kind", "standard_error", "n", "theory_value",
-        "key", "jobs", "done", "failed"}) {
+        "key", "jobs", "done", "failed", "extrapolated"}) {
     EXPECT_THAT(Columns({absl::StrCat("section.", name)}),
                 ElementsAre(absl::StrCat("section.", name, "=section_", name)));
     EXPECT_THAT(Columns({name}),
@@ -114,6 +114,17 @@ class ViewsTest : public ::testing::Test {
     EXPECT_OK(store_->StartAttempt({lease, worker_, kRowTime}));
     EXPECT_OK(store_->InsertResult(
         DoneCompletion(lease, KeyOf(n), std::move(measurements)), kRowTime));
+    EXPECT_OK(store_->SetJobState(job, JobState::kDone));
+  }
+  // A result on prompts longer than the model was trained on.
+  void FinishExtrapolated(JobId job, uint8_t n,
+                          std::vector<Measurement> measurements) {
+    if (!worker_) worker_ = AddWorker(store_.get(), "slot");
+    Completion completion =
+        DoneCompletion({job, 1}, KeyOf(n), std::move(measurements));
+    completion.result.extrapolated = true;
+    EXPECT_OK(store_->StartAttempt({completion.lease, worker_, kRowTime}));
+    EXPECT_OK(store_->InsertResult(completion, kRowTime));
     EXPECT_OK(store_->SetJobState(job, JobState::kDone));
   }
   void Fail(JobId job, const std::string& message) {
@@ -197,6 +208,23 @@ TEST_F(ViewsTest, TheoryIsTheClosedFormOfTheRowsOwnPredictor) {
               ElementsAre("evaluate|lsa|20.0", "evaluate|model|10.0",
                           "evaluate|msa|10.0"));
   EXPECT_THAT(Rows("SELECT count(*) FROM results"), ElementsAre("12"));
+}
+
+TEST_F(ViewsTest, ResultsSayWhichOnesAreExtrapolated) {
+  Write([&] {
+    const SweepId sweep = AddSweep(store_.get(), "s", {{"seed"}});
+    const JobId within = AddJob(store_.get(), JobOf(1, Stage::kEvaluate));
+    const JobId beyond = AddJob(store_.get(), JobOf(2, Stage::kEvaluate));
+    AddCell(sweep, 0, R"({"seed":0})", {within});
+    AddCell(sweep, 1, R"({"seed":1})", {beyond});
+    Finish(within, 1, {MeasurementOf("model", "G", 1)});
+    FinishExtrapolated(
+        beyond, 2,
+        {MeasurementOf("model", "G", 1), MeasurementOf("zero", "G", 1)});
+  });
+  EXPECT_THAT(Rows("SELECT cell, predictor, extrapolated FROM results ORDER BY "
+                   "cell, predictor"),
+              ElementsAre("0|model|0", "1|model|1", "1|zero|1"));
 }
 
 // Over a hundred thousand rows a table read whole for every row would take

@@ -36,13 +36,15 @@ class HeadlineTest : public ::testing::Test {
     ASSERT_OK_AND_ASSIGN(database_, OpenForReading(dir_.Path("db")));
   }
   // A finished job with these rows. Inside a transaction.
-  JobId Done(Stage stage, std::vector<Measurement> rows) {
+  JobId Done(Stage stage, std::vector<Measurement> rows,
+             bool extrapolated = false) {
     if (!worker_) worker_ = AddWorker(store_.get(), "slot");
     const uint8_t n = ++keys_;
     const JobId job = AddJob(store_.get(), JobOf(n, stage));
     EXPECT_OK(store_->StartAttempt({{job, 1}, worker_, kRowTime}));
-    EXPECT_OK(store_->InsertResult(
-        DoneCompletion({job, 1}, KeyOf(n), std::move(rows)), kRowTime));
+    Completion completion = DoneCompletion({job, 1}, KeyOf(n), std::move(rows));
+    completion.result.extrapolated = extrapolated;
+    EXPECT_OK(store_->InsertResult(completion, kRowTime));
     EXPECT_OK(store_->SetJobState(job, JobState::kDone));
     return job;
   }
@@ -126,6 +128,30 @@ TEST_F(HeadlineTest, EvaluateIsAveragedOverOrdersAndSeeds) {
                           "0|20.0|2.0|null|-1.0|null|null|6.5|7.0",
                           "90|20.0|20.0|null|-1.0|null|null|6.5|7.0"));
   EXPECT_FALSE(tables.contains("theory"));  // it stands beside the measured
+}
+
+TEST_F(HeadlineTest, ExtrapolatedCellsAreCountedWhereThereAreAny) {
+  InTransaction(store_.get(), [&] {
+    const SweepId sweep = AddSweep(store_.get(), "s", {{"prompt.tasks"}}, 3);
+    for (uint64_t i = 0; i < 3; ++i) {
+      AddCell(sweep, i, absl::StrCat(R"({"prompt.tasks":)", i, "}"),
+              {Done(Stage::kEvaluate,
+                    {MeasurementOf("model", "G", 1),
+                     MeasurementOf("model", "F", 1)},
+                    /*extrapolated=*/i > 0),
+               Done(Stage::kCompare, {MeasurementOf("model", "rpd", 1)})});
+    }
+  });
+  ::testing::internal::CaptureStdout();
+  EXPECT_OK(PrintHeadlines(database_.get(), "s", /*json=*/false));
+  std::fflush(stdout);
+  const std::string text = ::testing::internal::GetCapturedStdout();
+  const size_t compare = text.find("compare: ");
+  ASSERT_NE(compare, std::string::npos);
+  EXPECT_THAT(text.substr(0, compare),
+              HasSubstr("\nextrapolated: 2 of 3 cells have prompts longer than "
+                        "what was trained"));
+  EXPECT_THAT(text.substr(compare), Not(HasSubstr("extrapolated")));
 }
 
 TEST_F(HeadlineTest, TrainIsTheErrorAtTheLastPoint) {
