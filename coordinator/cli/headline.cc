@@ -49,49 +49,98 @@ std::string MeanColumns(
   return columns;
 }
 
-std::vector<Shape> Shapes() {
+struct Compared {
+  const char* predictor;
+  const char* name;
+  const char* label;
+};
+
+// A mean, and the mean of the standard errors beside it. The averaged cells
+// share task sets, so their errors are not independent and do not shrink with
+// the number of cells; whatever they share, the mean's is at most their mean.
+std::string MeansWithErrors(const std::vector<Compared>& compared) {
+  std::string columns;
+  for (const auto& [predictor, name, label] : compared) {
+    const std::string condition =
+        absl::StrCat("predictor = '", predictor, "' AND name = '", name, "'");
+    absl::StrAppend(
+        &columns, Average(condition, "value", label),
+        Average(condition, "standard_error", absl::StrCat(label, "_err")));
+  }
+  return columns;
+}
+
+Shape TrainShape() {
+  return {"train",
+          "train: squared error at the last point, on held-out prompts",
+          absl::StrCat(Average("predictor = 'model'", "value", "model_error"),
+                       Average("predictor = 'zero'", "value", "zero_error"),
+                       ",\n  avg(CASE WHEN predictor = 'model' THEN value END) "
+                       "/ avg(CASE WHEN predictor = 'zero' THEN value END) "
+                       "AS normalised"),
+          "name = 'error' AND position = (SELECT max(position) FROM results AS "
+          "r WHERE r.sweep = results.sweep AND "
+          "r.stage = 'train' AND r.cell = results.cell)"};
+}
+
+Shape EvaluateShape() {
   return {
-      {"train", "train: squared error at the last point, on held-out prompts",
-       absl::StrCat(Average("predictor = 'model'", "value", "model_error"),
-                    Average("predictor = 'zero'", "value", "zero_error"),
-                    ",\n  avg(CASE WHEN predictor = 'model' THEN value END) / "
-                    "avg(CASE WHEN predictor = 'zero' THEN value END) "
-                    "AS normalised"),
-       "name = 'error' AND position = (SELECT max(position) FROM results AS r "
-       "WHERE r.sweep = results.sweep AND "
-       "r.stage = 'train' AND r.cell = results.cell)"},
-      {"evaluate",
-       "evaluate: mean over tasks and orders of the squared error at a task's "
-       "own query (G), after all tasks "
-       "(E_final), and the drift (F); msa = masked linear attention, theory = "
-       "its closed form",
-       absl::StrCat(MeanColumns({{"zero", "G"},
-                                 {"model", "G"},
-                                 {"model", "E_final"},
-                                 {"model", "F"},
-                                 {"model", "delta_E"},
-                                 {"least_squares", "G"},
-                                 {"msa", "G"}}),
-                    Average("predictor = 'msa' AND name = 'G'", "theory_value",
-                            "theory_G")),
-       "task = -1 AND position = -1"},
-      {"compare",
-       "compare: finetuning against ICL; the prediction-level metrics separate "
-       "right from wrong finetuning",
-       MeanColumns({{"model", "function_update_cosine"},
-                    {"wrong_task", "function_update_cosine"},
-                    {"untrained", "function_update_cosine"},
-                    {"model", "signed_agreement"},
-                    {"wrong_task", "signed_agreement"},
-                    {"model", "simaou_raw"},
-                    {"model", "simam_after"}}),
-       "layer = -1"},
-      {"theory",
-       "theory: closed form of masked linear attention, mean over tasks",
-       MeanColumns(
-           {{"msa", "G"}, {"msa", "E_final"}, {"msa", "F"}, {"lsa", "G"}}),
-       "task = -1 AND position = -1"},
-  };
+      "evaluate",
+      "evaluate: squared error at a task's own query (G), after all tasks "
+      "(E_final), their difference (delta_E), and\nthe drift (F); means over "
+      "tasks and cells; msa = masked linear attention, theory = its closed "
+      "form",
+      absl::StrCat(MeanColumns({{"zero", "G"},
+                                {"model", "G"},
+                                {"model", "E_final"},
+                                {"model", "F"},
+                                {"model", "delta_E"},
+                                {"least_squares", "G"},
+                                {"msa", "G"}}),
+                   Average("predictor = 'msa' AND name = 'G'", "theory_value",
+                           "theory_G")),
+      "task = -1 AND position = -1"};
+}
+
+Shape PredictionsShape() {
+  return {
+      "compare",
+      "compare: function_update_cosine of finetuning and ICL, mean over cells; "
+      "model = finetuned on the prompt's pairs,\nwrong = on another task's "
+      "labels, untrained = initial weights; _err = mean of the cells' standard "
+      "errors: at least the\nmean's own, as cells share task sets; between "
+      "trainings not included; at_edge = cells whose tuned learning rate is\n"
+      "the lowest or highest candidate",
+      absl::StrCat(
+          ",\n  count(CASE WHEN name = 'learning_rate' THEN 1 END) AS cells",
+          ",\n  count(CASE WHEN name = 'learning_rate_at_edge' AND value = 1 "
+          "THEN 1 END) AS at_edge",
+          MeansWithErrors(
+              {{"model", "function_update_cosine", "model"},
+               {"wrong_task", "function_update_cosine", "wrong"},
+               {"untrained", "function_update_cosine", "untrained"}})),
+      "layer = -1 AND position = -1"};
+}
+
+Shape AgreementShape() {
+  return {"compare",
+          "compare, further: signed_agreement of model and wrong; the model's "
+          "simaou_raw and simam_after, mean over layers;\n_err as above",
+          MeansWithErrors({{"model", "signed_agreement", "model"},
+                           {"wrong_task", "signed_agreement", "wrong"},
+                           {"model", "simaou_raw", "simaou"},
+                           {"model", "simam_after", "simam"}}),
+          "layer = -1 AND position = -1"};
+}
+
+Shape TheoryShape() {
+  return {
+      "theory",
+      "theory: closed form of linear attention, masked (msa) and not (lsa), "
+      "mean over tasks",
+      MeanColumns(
+          {{"msa", "G"}, {"msa", "E_final"}, {"msa", "F"}, {"lsa", "G"}}),
+      "task = -1 AND position = -1"};
 }
 
 // Sections that no training reads: their axes only repeat its rows.
@@ -187,7 +236,8 @@ absl::StatusOr<std::vector<Headline>> Headlines(Database* database,
           sweep));
   const std::set<std::string> present(stages.begin(), stages.end());
   std::vector<Headline> headlines;
-  for (const Shape& shape : Shapes()) {
+  for (const Shape& shape : {TrainShape(), EvaluateShape(), PredictionsShape(),
+                             AgreementShape(), TheoryShape()}) {
     if (!present.contains(shape.stage) ||
         (shape.stage == "theory" && present.contains("evaluate")))
       continue;

@@ -1,6 +1,6 @@
-// The few numbers a sweep is looked at for first, as one query per stage over
-// the `results` view: averaged over task orders and seeds, one row per
-// combination of the other axes.
+// The few numbers a sweep is looked at for first, as one or two queries per
+// stage over the `results` view: averaged over task orders and seeds, one row
+// per combination of the other axes.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct Headline {
   std::string sql;   // what a user could type
 };
 
-// One per stage that has results in the sweep. NotFound: no such sweep.
+// Those of every stage that has results in the sweep. NotFound: no such sweep.
 absl::StatusOr<std::vector<Headline>> Headlines(Database* database,
                                                 const std::string& sweep);
 

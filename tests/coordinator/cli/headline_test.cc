@@ -176,27 +176,68 @@ TEST_F(HeadlineTest, TrainIsTheErrorAtTheLastPoint) {
                           "standard|5.0|10.0|0.5", "tiny|2.0|10.0|0.2"));
 }
 
+Measurement WithError(const std::string& predictor, const std::string& name,
+                      double value, double standard_error) {
+  Measurement m = MeasurementOf(predictor, name, value);
+  m.standard_error = standard_error;
+  return m;
+}
+
 TEST_F(HeadlineTest, CompareHasTheMetricsOfAllLayers) {
   InTransaction(store_.get(), [&] {
     const SweepId sweep = AddSweep(store_.get(), "s", {}, 1);
     Measurement of_a_layer =
         MeasurementOf("model", "function_update_cosine", 99);
     of_a_layer.layer = 0;
-    AddCell(
-        sweep, 0, "{}",
-        {Done(Stage::kCompare,
-              {MeasurementOf("model", "function_update_cosine", 0.75),
-               MeasurementOf("wrong_task", "function_update_cosine", 0.25),
-               MeasurementOf("model", "signed_agreement", 0.5), of_a_layer})});
+    AddCell(sweep, 0, "{}",
+            {Done(Stage::kCompare,
+                  {WithError("model", "function_update_cosine", 0.75, 0.125),
+                   WithError("wrong_task", "function_update_cosine", 0.25, 0.5),
+                   WithError("model", "signed_agreement", 0.5, 0.0625),
+                   WithError("model", "simaou_raw", 0.375, 2), of_a_layer})});
+  });
+  auto tables = Tables("s");
+  EXPECT_THAT(tables["compare"],
+              ElementsAre("sweep|cells|at_edge|model|model_err|wrong|wrong_err|"
+                          "untrained|untrained_err",
+                          "s|0|0|0.75|0.125|0.25|0.5|null|null"));
+  EXPECT_THAT(tables["compare, further"],
+              ElementsAre("sweep|model|model_err|wrong|wrong_err|simaou|"
+                          "simaou_err|simam|simam_err",
+                          "s|0.5|0.0625|null|null|0.375|2.0|null|null"));
+}
+
+// Orders are compared on the same task sets: four cells are not four times the
+// evidence.
+TEST_F(HeadlineTest, ErrorsOfAveragedCellsDoNotShrinkAndEdgesAreCounted) {
+  InTransaction(store_.get(), [&] {
+    const SweepId sweep =
+        AddSweep(store_.get(), "s",
+                 {{"prompt.angle_degrees"}, {"prompt.task_order"}}, 5);
+    const double values[] = {0.25, 0.5, 0.75, 1.0};
+    const double errors[] = {0.125, 0.25, 0.125, 0.25};
+    const int at_edge[] = {1, 0, 1, 1};
+    for (uint64_t i = 0; i < 5; ++i) {
+      const bool other = i == 4;
+      Measurement tuning = MeasurementOf("model", "tune_error", 7);
+      tuning.position = 0;
+      AddCell(sweep, i,
+              absl::StrCat(R"({"prompt.angle_degrees":)", other ? 90 : 0,
+                           R"(,"prompt.task_order":")", i, R"("})"),
+              {Done(Stage::kCompare,
+                    {WithError("model", "function_update_cosine",
+                               other ? 2 : values[i], other ? 3 : errors[i]),
+                     MeasurementOf("model", "learning_rate", 0.01),
+                     MeasurementOf("model", "learning_rate_at_edge",
+                                   other ? 0 : at_edge[i]),
+                     tuning})});
+    }
   });
   EXPECT_THAT(
       Tables("s")["compare"],
-      ElementsAre("sweep|model_function_update_cosine|"
-                  "wrong_task_function_update_cosine|"
-                  "untrained_function_update_cosine|model_signed_agreement|"
-                  "wrong_task_signed_agreement|model_simaou_raw|"
-                  "model_simam_after",
-                  "s|0.75|0.25|null|0.5|null|null|null"));
+      ElementsAre(StartsWith("angle_degrees|cells|at_edge|model|model_err|"),
+                  StartsWith("0|4|3|0.625|0.1875|"),
+                  StartsWith("90|1|0|2.0|3.0|")));
 }
 
 TEST_F(HeadlineTest, TheoryAloneHasItsOwnTable) {
