@@ -83,7 +83,14 @@ Shape TrainShape() {
           "r.stage = 'train' AND r.cell = results.cell)"};
 }
 
-Shape EvaluateShape() {
+// Ridge where its penalty is above 0. Without a penalty its rows are those of
+// least squares, whose means are heavy-tailed (worker/README.md): no number.
+constexpr absl::string_view kRidgeColumn =
+    ",\n  nullif(avg(CASE WHEN predictor = 'ridge' AND name = 'G' THEN value "
+    "END), avg(CASE WHEN predictor = 'least_squares' AND name = 'G' THEN value "
+    "END)) AS ridge_G";
+
+Shape EvaluateShape(bool ridge) {
   return {
       "evaluate",
       "evaluate: squared error at a task's own query (G), after all tasks "
@@ -94,9 +101,8 @@ Shape EvaluateShape() {
                                 {"model", "G"},
                                 {"model", "E_final"},
                                 {"model", "F"},
-                                {"model", "delta_E"},
-                                {"least_squares", "G"},
-                                {"msa", "G"}}),
+                                {"model", "delta_E"}}),
+                   ridge ? kRidgeColumn : "", MeanColumns({{"msa", "G"}}),
                    Average("predictor = 'msa' AND name = 'G'", "theory_value",
                            "theory_G")),
       "task = -1 AND position = -1"};
@@ -197,6 +203,23 @@ absl::StatusOr<std::string> ExtrapolatedNote(Database* database,
                       "(extrapolated = 1 in results)");
 }
 
+// Ridge had a penalty in some cell: its mean is not that of least squares.
+absl::StatusOr<bool> HasRidgePenalty(Database* database,
+                                     const std::string& sweep) {
+  Statement query = database->Prepare(
+      "SELECT EXISTS (SELECT 1 FROM sweep JOIN cell_job USING (sweep_id) "
+      "JOIN job USING (job_id) "
+      "JOIN measurement AS r ON r.job_id = job.job_id AND r.predictor = "
+      "'ridge' AND r.name = 'G' AND r.task = -1 AND r.position = -1 "
+      "JOIN measurement AS l ON l.job_id = job.job_id AND l.predictor = "
+      "'least_squares' AND l.name = 'G' AND l.task = -1 AND l.position = -1 "
+      "WHERE sweep.name = ? AND job.stage = 'evaluate' AND r.value <> "
+      "l.value)");
+  query.Bind(sweep);
+  RETURN_IF_ERROR(query.Step().status());
+  return query.Integer(0) != 0;
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> ResolveSweepName(Database* database,
@@ -236,8 +259,10 @@ absl::StatusOr<std::vector<Headline>> Headlines(Database* database,
           sweep));
   const std::set<std::string> present(stages.begin(), stages.end());
   std::vector<Headline> headlines;
-  for (const Shape& shape : {TrainShape(), EvaluateShape(), PredictionsShape(),
-                             AgreementShape(), TheoryShape()}) {
+  ASSIGN_OR_RETURN(const bool ridge, HasRidgePenalty(database, sweep));
+  for (const Shape& shape :
+       {TrainShape(), EvaluateShape(ridge), PredictionsShape(),
+        AgreementShape(), TheoryShape()}) {
     if (!present.contains(shape.stage) ||
         (shape.stage == "theory" && present.contains("evaluate")))
       continue;

@@ -5,7 +5,9 @@
 
 #include <map>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/store_rows.h"
 #include "tests/support/temp_dir.h"
@@ -124,9 +126,9 @@ TEST_F(HeadlineTest, EvaluateIsAveragedOverOrdersAndSeeds) {
   ASSERT_TRUE(tables.contains("evaluate"));
   EXPECT_THAT(tables.at("evaluate"),
               ElementsAre("angle_degrees|zero_G|model_G|model_E_final|model_F|"
-                          "model_delta_E|least_squares_G|msa_G|theory_G",
-                          "0|20.0|2.0|null|-1.0|null|null|6.5|7.0",
-                          "90|20.0|20.0|null|-1.0|null|null|6.5|7.0"));
+                          "model_delta_E|msa_G|theory_G",
+                          "0|20.0|2.0|null|-1.0|null|6.5|7.0",
+                          "90|20.0|20.0|null|-1.0|null|6.5|7.0"));
   EXPECT_FALSE(tables.contains("theory"));  // it stands beside the measured
 }
 
@@ -174,6 +176,33 @@ TEST_F(HeadlineTest, TrainIsTheErrorAtTheLastPoint) {
   EXPECT_THAT(Tables("s")["train"],
               ElementsAre("size|model_error|zero_error|normalised",
                           "standard|5.0|10.0|0.5", "tiny|2.0|10.0|0.2"));
+}
+
+// Least squares' means are heavy-tailed, and ridge without a penalty is least
+// squares.
+TEST_F(HeadlineTest, RidgeIsShownWhereItHasAPenaltyAndLeastSquaresNowhere) {
+  const auto add = [&](const std::string& name, std::vector<double> ridge) {
+    InTransaction(store_.get(), [&] {
+      const SweepId sweep =
+          AddSweep(store_.get(), name, {{"data.noise_std"}}, ridge.size());
+      for (uint64_t i = 0; i < ridge.size(); ++i) {
+        AddCell(
+            sweep, i, absl::StrCat(R"({"data.noise_std":)", i, "}"),
+            {Done(Stage::kEvaluate, {MeasurementOf("least_squares", "G", 2786),
+                                     MeasurementOf("ridge", "G", ridge[i])})});
+      }
+    });
+  };
+  add("noise", {2786, 1.5});
+  add("none", {2786, 2786});
+  EXPECT_THAT(Tables("noise")["evaluate"],
+              ElementsAre("noise_std|zero_G|model_G|model_E_final|model_F|"
+                          "model_delta_E|ridge_G|msa_G|theory_G",
+                          "0|null|null|null|null|null|null|null|null",
+                          "1|null|null|null|null|null|1.5|null|null"));
+  EXPECT_THAT(Tables("none")["evaluate"],
+              ElementsAre(Not(HasSubstr("ridge")), Not(HasSubstr("2786")),
+                          Not(HasSubstr("2786"))));
 }
 
 Measurement WithError(const std::string& predictor, const std::string& name,
@@ -238,6 +267,38 @@ TEST_F(HeadlineTest, ErrorsOfAveragedCellsDoNotShrinkAndEdgesAreCounted) {
       ElementsAre(StartsWith("angle_degrees|cells|at_edge|model|model_err|"),
                   StartsWith("0|4|3|0.625|0.1875|"),
                   StartsWith("90|1|0|2.0|3.0|")));
+}
+
+// With the longest columns of the sweeps in deploy/sweeps.
+TEST_F(HeadlineTest, TablesAndTitlesFitIntoAbout120Columns) {
+  InTransaction(store_.get(), [&] {
+    const SweepId sweep = AddSweep(store_.get(), "s",
+                                   {{"model.layers"},
+                                    {"prompt.angle_degrees"},
+                                    {"prompt.examples_per_task"}},
+                                   1);
+    AddCell(sweep, 0, "{}",
+            {Done(Stage::kEvaluate, {MeasurementOf("model", "G", 0.012345)}),
+             Done(Stage::kTrain, {AtPosition("model", 0, 1)}),
+             Done(Stage::kCompare,
+                  {WithError("wrong_task", "function_update_cosine", -0.012345,
+                             0.012345)})});
+  });
+  ::testing::internal::CaptureStdout();
+  EXPECT_OK(PrintHeadlines(database_.get(), "s", /*json=*/false));
+  std::fflush(stdout);
+  const std::string text = ::testing::internal::GetCapturedStdout();
+  int tables = 0;
+  bool query = false;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    query = absl::StartsWith(line, "  iclsweep query") ||
+            (query && absl::StartsWith(line, "    "));
+    if (!query) {
+      EXPECT_LE(line.size(), 125U) << line;
+    }
+    tables += query && absl::StartsWith(line, "  iclsweep query") ? 1 : 0;
+  }
+  EXPECT_EQ(tables, 4);
 }
 
 TEST_F(HeadlineTest, TheoryAloneHasItsOwnTable) {
