@@ -1,6 +1,7 @@
 // Baselines against golden/linear_baselines (SciPy, float64; make.py there).
 #include <functional>
 
+#include "absl/strings/str_cat.h"
 #include "tests/worker/tasks/golden_files.h"
 #include "worker/tasks/baselines.h"
 
@@ -29,7 +30,7 @@ void Check(const std::string& name, double tolerance, double tolerance_at_dims,
   const Golden golden;
   int compared = 0;
   for (const std::string task : {"linear", "sparse", "noisy"}) {
-    const auto expected = golden.expected.find(task + "." + name);
+    const auto expected = golden.expected.find(absl::StrCat(task, ".", name));
     if (expected == golden.expected.end()) continue;
     const GoldenTensor& xs = golden.batch.at(task + ".xs");
     const GoldenTensor& ys = golden.batch.at(task + ".ys");
