@@ -11,6 +11,27 @@
 #include "storage/errors.h"
 
 namespace iclsweep {
+namespace {
+
+// Codes by which SQLite refuses a statement for what it says.
+bool IsFaultOfTheQuery(int code) {
+  switch (code & 0xff) {
+    case SQLITE_ERROR:
+    case SQLITE_READONLY:
+    case SQLITE_AUTH:
+    case SQLITE_MISMATCH:
+    case SQLITE_TOOBIG:
+      return true;
+    default:
+      return false;
+  }
+}
+
+absl::Status BadQuery(absl::string_view reason) {
+  return absl::InvalidArgumentError(absl::StrCat("query: ", reason));
+}
+
+}  // namespace
 
 absl::string_view KindOf(double value) {
   if (std::isnan(value)) return "nan";
@@ -86,6 +107,8 @@ absl::StatusOr<bool> Statement::Step() {
   const int code = sqlite3_step(statement_);
   if (code == SQLITE_ROW) return true;
   if (code == SQLITE_DONE) return false;
+  if (keep_ == Keep::kOwned && IsFaultOfTheQuery(code))
+    return BadQuery(sqlite3_errmsg(sqlite3_db_handle(statement_)));
   return database_->Error(
       absl::StrCat("running ",
                    absl::string_view(sqlite3_sql(statement_)).substr(0, 60)),
@@ -193,23 +216,19 @@ absl::StatusOr<Statement> Database::PrepareQuery(absl::string_view sql) {
   const int code = sqlite3_prepare_v2(
       connection_, sql.data(), static_cast<int>(sql.size()), &prepared, &rest);
   if (code != SQLITE_OK) {
-    absl::Status error = Error("preparing the query", code);
-    if ((code & 0xff) != SQLITE_ERROR) return error;
-    return absl::InvalidArgumentError(
-        absl::StrCat("query: ", sqlite3_errmsg(connection_)));
+    return IsFaultOfTheQuery(code) ? BadQuery(sqlite3_errmsg(connection_))
+                                   : Error("preparing the query", code);
   }
   Statement query(this, prepared, Statement::Keep::kOwned, absl::OkStatus());
-  if (prepared == nullptr)
-    return absl::InvalidArgumentError("query: no SQL statement given");
+  if (prepared == nullptr) return BadQuery("no SQL statement given");
   const absl::string_view tail(
       rest, static_cast<size_t>(sql.data() + sql.size() - rest));
-  if (tail.find_first_not_of(" \t\r\n;") != absl::string_view::npos) {
-    return absl::InvalidArgumentError("query: give one statement");
-  }
-  if (sqlite3_stmt_readonly(prepared) == 0) {
-    return absl::InvalidArgumentError(
-        "query: only statements that read are allowed");
-  }
+  if (tail.find_first_not_of(" \t\r\n;") != absl::string_view::npos)
+    return BadQuery("give one statement");
+  // ATTACH, BEGIN and many a PRAGMA count as reading, but have no rows to show.
+  if (sqlite3_stmt_readonly(prepared) == 0 ||
+      sqlite3_column_count(prepared) == 0)
+    return BadQuery("only statements that read are allowed");
   return query;
 }
 

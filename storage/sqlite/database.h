@@ -73,9 +73,9 @@ class Database {
   absl::Status Execute(absl::string_view sql);
   // A statement that is kept prepared: for the fixed SQL of this program.
   Statement Prepare(absl::string_view sql);
-  // A statement from outside, refused unless it only reads. Any number of them
-  // may be open.
-  // Errors are InvalidArgument.
+  // A statement from outside, refused unless it reads and has rows. Any number
+  // of them may be open. What is wrong with the statement itself is
+  // InvalidArgument, also while it steps.
   absl::StatusOr<Statement> PrepareQuery(absl::string_view sql);
   absl::StatusOr<int64_t> QueryInteger(absl::string_view sql);
 

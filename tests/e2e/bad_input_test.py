@@ -170,9 +170,11 @@ class BadInputTest(unittest.TestCase):
 
     def test_query_only_reads(self):
         cli("run", self.folder / "good.yaml", "--data", self.data, "--workers", "1")
-        self.fails(2, "query", "DELETE FROM cell", "--data", self.data)
-        self.fails(2, "query", "SELECT 1; SELECT 2", "--data", self.data)
-        self.fails(2, "query", "SELEC 1", "--data", self.data)
+        for sql in ("DELETE FROM cell", "INSERT INTO meta VALUES ('a', 'b')", f"ATTACH '{self.data}/x' AS y", "BEGIN", "VACUUM",
+                    "PRAGMA user_version = 1", "SELECT 1; SELECT 2", "SELEC 1", "SELECT nothing FROM cell", "SELECT json('{')", ""):
+            line = self.fails(2, "query", sql, "--data", self.data)
+            self.assertEqual(len(line.strip().splitlines()), 1, line)
+        self.assertFalse(os.path.exists(self.data + "/x"))
         self.assertIn("there is no sweep 'other'", self.fails(2, "results", "other", "--data", self.data))
 
     def test_usage_errors_exit_2(self):

@@ -3,6 +3,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 
@@ -241,6 +242,13 @@ TEST_F(OpenTest, QueriesFromOutsideMayOnlyRead) {
     const char* message;
   } cases[] = {
       {"DELETE FROM meta", "only statements that read"},
+      {"DELETE FROM meta RETURNING name", "only statements that read"},
+      {"INSERT INTO meta VALUES ('a', 'b')", "only statements that read"},
+      {"ATTACH 'x' AS y", "only statements that read"},
+      {"BEGIN", "only statements that read"},
+      {"VACUUM INTO 'x'", "only statements that read"},
+      {"PRAGMA user_version = 9", "only statements that read"},
+      {"PRAGMA writable_schema = 1", "only statements that read"},
       {"SELECT 1; SELECT 2", "one statement"},
       {"SELEKT 1", "syntax error"},
       {"SELECT * FROM nowhere", "no such table"},
@@ -254,6 +262,36 @@ TEST_F(OpenTest, QueriesFromOutsideMayOnlyRead) {
         << c.sql;
   }
   EXPECT_OK(database->PrepareQuery("SELECT 1 ; \n ").status());
+}
+
+TEST_F(OpenTest, QueryThatFailsWhileItStepsIsToBlame) {
+  ASSERT_OK(OpenSqliteStore(file_).status());
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Database> database,
+                       OpenForReading(file_));
+  for (const char* sql : {"SELECT json('{')", "SELECT load_extension('x')",
+                          "SELECT abs(-9223372036854775808)"}) {
+    ASSERT_OK_AND_ASSIGN(Statement query, database->PrepareQuery(sql));
+    EXPECT_THAT(
+        query.Step().status(),
+        StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("query: ")))
+        << sql;
+  }
+}
+
+TEST_F(OpenTest, DamagedFileIsNotTheFaultOfTheQuery) {
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Database> database,
+                       Database::Open(file_, Database::Mode::kReadWrite));
+  ASSERT_OK(database->Execute("CREATE TABLE t (a); INSERT INTO t VALUES (1)"));
+  std::string bytes = testing::BytesOfFile(file_);
+  ASSERT_GT(bytes.size(), 4096U);
+  std::fill(bytes.begin() + 4096, bytes.end(), '\x7f');  // the table's page
+  testing::WriteBytes(file_, bytes);
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Database> reader,
+                       Database::Open(file_, Database::Mode::kReadOnly));
+  ASSERT_OK_AND_ASSIGN(Statement query,
+                       reader->PrepareQuery("SELECT * FROM t"));
+  EXPECT_THAT(query.Step().status(),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr(file_)));
 }
 
 TEST_F(OpenTest, QueriesAreOpenSideBySide) {
