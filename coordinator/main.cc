@@ -1,11 +1,25 @@
 // iclsweep: launch sweeps, follow them, read their results. Wiring only.
 #include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "coordinator/cli/command.h"
 #include "proto/base/build_info.h"
 #include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/spdlog.h"
+
+namespace {
+
+std::vector<std::string> CommandNames(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command :
+       app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
+  return names;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   spdlog::set_default_logger(spdlog::stderr_logger_mt("iclsweep"));
@@ -35,6 +49,11 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
+    const std::vector<std::string> words = app.remaining();
+    if (error.get_name() == "RequiredError" && app.get_subcommands().empty()) {
+      return iclsweep::Fail(iclsweep::UnknownCommand(
+          words.empty() ? "" : words.front(), CommandNames(app)));
+    }
     return app.exit(error) == 0 ? 0 : iclsweep::kBadInput;
   }
   return context.exit_code;

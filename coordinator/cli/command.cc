@@ -9,7 +9,9 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "coordinator/service/server.h"
+#include "coordinator/spec/errors.h"
 #include "storage/sqlite/sqlite_store.h"
 
 namespace iclsweep {
@@ -29,6 +31,17 @@ int Fail(const absl::Status& status) {
 
 int ExitCode(const absl::Status& status) {
   return status.ok() ? kAllDone : Fail(status);
+}
+
+absl::Status UnknownCommand(const std::string& word,
+                            const std::vector<std::string>& commands) {
+  if (word.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "name a command: ", absl::StrJoin(commands, ", "), " (see --help)"));
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("there is no ", word.front() == '-' ? "option " : "command ",
+                   Quoted(word), DidYouMean(word, commands), " (see --help)"));
 }
 
 absl::StatusOr<std::string> ReadSweepFile(const std::string& path) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -38,6 +39,11 @@ struct CommandContext {
 int ExitCode(const absl::Status& status);
 // Prints "iclsweep: <message>" on stderr; the exit code for the status.
 int Fail(const absl::Status& status);
+
+// InvalidArgument for a word in the place of a command that is none of them;
+// "" = none was given.
+absl::Status UnknownCommand(const std::string& word,
+                            const std::vector<std::string>& commands);
 
 // Bytes of a sweep file; InvalidArgument when it is missing, a directory or
 // unreadable.

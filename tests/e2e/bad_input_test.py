@@ -177,6 +177,11 @@ class BadInputTest(unittest.TestCase):
         self.assertFalse(os.path.exists(self.data + "/x"))
         self.assertIn("there is no sweep 'other'", self.fails(2, "results", "other", "--data", self.data))
 
+    def test_unknown_command_is_named_with_the_closest_one(self):
+        self.assertEqual(self.fails(2, "rnu"), "iclsweep: there is no command 'rnu'; did you mean 'run'? (see --help)\n")
+        self.assertIn("no option '--bogus'", self.fails(2, "--bogus"))
+        self.assertIn("run, plan,", self.fails(2))
+
     def test_usage_errors_exit_2(self):
         for arguments in ((), ("rnu",), ("run",), ("run", "good.yaml", "--workers", "-1"), ("run", "good.yaml", "--device", "tpu")):
             done = subprocess.run([ICLSWEEP, *arguments], capture_output=True, text=True, env=environment(), cwd=self.folder.path)

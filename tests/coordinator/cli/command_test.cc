@@ -31,6 +31,25 @@ TEST(FailTest, PrintsOneLineOnStderr) {
             "iclsweep: no sweep 'x' 100%\n");
 }
 
+TEST(UnknownCommandTest, NamesTheWordAndTheClosestCommand) {
+  const std::vector<std::string> commands = {"run", "plan", "results"};
+  const struct {
+    const char* word;
+    const char* message;
+  } cases[] = {
+      {"rnu", "there is no command 'rnu'; did you mean 'run'? (see --help)"},
+      {"xyzzy", "there is no command 'xyzzy' (see --help)"},
+      {"--bogus", "there is no option '--bogus' (see --help)"},
+      {"", "name a command: run, plan, results (see --help)"},
+  };
+  for (const auto& c : cases) {
+    EXPECT_THAT(UnknownCommand(c.word, commands),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         ::testing::StrEq(c.message)))
+        << c.word;
+  }
+}
+
 TEST(ReadSweepFileTest, ReadsTheBytes) {
   const testing::TempDir dir;
   const std::string text("name: s\r\n# \xc3\xbc\n\0tail", 19);
