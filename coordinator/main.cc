@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/output.h"
 #include "proto/base/build_info.h"
 #include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/spdlog.h"
@@ -54,7 +55,8 @@ int main(int argc, char** argv) {
       return iclsweep::Fail(iclsweep::UnknownCommand(
           words.empty() ? "" : words.front(), CommandNames(app)));
     }
-    return app.exit(error) == 0 ? 0 : iclsweep::kBadInput;
+    return iclsweep::FinishOutput(app.exit(error) == 0 ? iclsweep::kAllDone
+                                                       : iclsweep::kBadInput);
   }
-  return context.exit_code;
+  return iclsweep::FinishOutput(context.exit_code);
 }

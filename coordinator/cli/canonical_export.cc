@@ -3,6 +3,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "coordinator/cli/output.h"
 #include "coordinator/cli/table.h"
 #include "proto/base/status_macros.h"
 
@@ -101,10 +102,9 @@ absl::Status WriteCanonical(Database* database, const std::string& sweep,
                   query.Integer(4), JsonString(query.Text(5)));
     RETURN_IF_ERROR(WriteCurve(database, query.Integer(0), key, out));
     RETURN_IF_ERROR(WriteMeasurements(database, query.Integer(0), key, out));
+    if (std::ferror(out) != 0) break;  // nobody gets the rest
   }
-  if (std::fflush(out) != 0 || std::ferror(out) != 0)
-    return absl::UnavailableError("cannot write the export: is the disk full?");
-  return absl::OkStatus();
+  return FlushOutput(out);
 }
 
 }  // namespace iclsweep

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "coordinator/cli/output.h"
 #include "nlohmann/json.hpp"
 #include "proto/base/status_macros.h"
 
@@ -79,11 +80,6 @@ std::string Line(const Statement& query, const PrintOptions& options,
                                                  : line;
 }
 
-absl::Status Flush(std::FILE* out) {
-  if (std::fflush(out) == 0 && std::ferror(out) == 0) return absl::OkStatus();
-  return absl::UnavailableError("cannot write the output: is the disk full?");
-}
-
 void PrintAligned(const std::vector<std::vector<std::string>>& rows,
                   const std::vector<bool>& number, std::FILE* out) {
   std::vector<size_t> widths(rows.front().size(), 0);
@@ -127,7 +123,7 @@ absl::StatusOr<size_t> PrintAlignedRows(Statement* query,
   PrintAligned(rows, number, out);
   if (options.limit > 0 && count > options.limit)
     absl::FPrintF(out, "... and %d more rows\n", count - options.limit);
-  RETURN_IF_ERROR(Flush(out));
+  RETURN_IF_ERROR(FlushOutput(out));
   return count;
 }
 
@@ -175,8 +171,9 @@ absl::StatusOr<size_t> PrintRows(Statement* query, const PrintOptions& options,
     if (!more) break;
     ++count;
     absl::FPrintF(out, "%s\n", Line(*query, options, names));
+    if (std::ferror(out) != 0) break;  // nobody gets the rest
   }
-  RETURN_IF_ERROR(Flush(out));
+  RETURN_IF_ERROR(FlushOutput(out));
   return count;
 }
 

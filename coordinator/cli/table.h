@@ -25,7 +25,8 @@ struct PrintOptions {
                        // in aligned tables
 };
 
-// Steps `query` to its end and prints every row. Returns the number of rows.
+// Steps `query` to its end and prints every row. Returns the number of rows;
+// Unavailable when they could not be written.
 absl::StatusOr<size_t> PrintRows(Statement* query, const PrintOptions& options,
                                  std::FILE* out);
 

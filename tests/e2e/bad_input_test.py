@@ -2,6 +2,7 @@
 """Bad input: the exit code, one clear line with the place, and nothing created."""
 import glob
 import os
+import signal
 import socket
 import sqlite3
 import stat
@@ -181,6 +182,30 @@ class BadInputTest(unittest.TestCase):
         self.assertEqual(self.fails(2, "rnu"), "iclsweep: there is no command 'rnu'; did you mean 'run'? (see --help)\n")
         self.assertIn("no option '--bogus'", self.fails(2, "--bogus"))
         self.assertIn("run, plan,", self.fails(2))
+
+    def test_full_standard_output_exits_3_with_one_line(self):
+        cli("run", self.folder / "good.yaml", "--data", self.data, "--workers", "1")
+        for arguments in (("--help",), ("--version",), ("version",), ("version", "--json"), ("run", "--help"), ("plan", "good.yaml"), ("status",),
+                          ("status", "--json"), ("results",), ("results", "--stage", "theory"), ("query", "SELECT 1"), ("export",),
+                          ("export", "--canonical"), ("run", "good.yaml")):
+            data = () if arguments[0] in ("--help", "--version", "version") else ("--data", self.data)
+            with self.subTest(arguments), open("/dev/full", "w") as full:
+                done = subprocess.run([ICLSWEEP, *arguments, *data], stdout=full, stderr=subprocess.PIPE, text=True, env=environment(),
+                                      cwd=self.folder.path)
+                self.assertEqual((done.returncode, done.stderr),
+                                 (3, "iclsweep: cannot write to standard output: No space left on device\n"))
+
+    def test_reader_that_goes_away_ends_a_command_quietly(self):
+        cli("run", self.folder / "good.yaml", "--data", self.data, "--workers", "1")
+        endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n"
+        for restore in (True, False):  # with SIGPIPE as usual, and ignored
+            process = subprocess.Popen([ICLSWEEP, "query", endless, "--data", self.data], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                       env=environment(), restore_signals=restore)
+            process.stdout.readline()
+            process.stdout.close()
+            self.assertEqual(process.stderr.read(), b"")
+            process.stderr.close()
+            self.assertEqual(process.wait(timeout=60), -signal.SIGPIPE)
 
     def test_usage_errors_exit_2(self):
         for arguments in ((), ("rnu",), ("run",), ("run", "good.yaml", "--workers", "-1"), ("run", "good.yaml", "--device", "tpu")):

@@ -186,8 +186,9 @@ TEST_F(TableTest, FullDiskIsTold) {
                          database_->PrepareQuery("SELECT 1 AS x"));
     PrintOptions options;
     options.format = format;
-    EXPECT_THAT(PrintRows(&query, options, full).status(),
-                StatusIs(absl::StatusCode::kUnavailable, HasSubstr("full")));
+    EXPECT_THAT(
+        PrintRows(&query, options, full).status(),
+        StatusIs(absl::StatusCode::kUnavailable, HasSubstr("No space left")));
     std::fclose(full);
   }
 }
