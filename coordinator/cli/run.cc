@@ -4,8 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
+#include <cstdio>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +16,7 @@
 #include "coordinator/cli/local_workers.h"
 #include "coordinator/cli/options.h"
 #include "coordinator/cli/progress.h"
+#include "coordinator/cli/socket_directory.h"
 #include "coordinator/cli/submitted.h"
 #include "coordinator/service/server.h"
 #include "proto/base/clock.h"
@@ -33,32 +33,6 @@ struct RunArguments {
   int64_t workers = 0;
   int64_t max_cells = 10'000'000;
   CoordinatorFlags flags;
-};
-
-// A private directory for the socket; paths in a data directory may be too long
-// for one.
-class SocketDirectory {
- public:
-  SocketDirectory() {
-    const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-    const std::string base = runtime != nullptr &&
-                                     std::string(runtime).size() < 60 &&
-                                     ::access(runtime, W_OK) == 0
-                                 ? runtime
-                                 : "/tmp";
-    std::string pattern = base + "/iclsweep-XXXXXX";
-    if (::mkdtemp(pattern.data()) != nullptr) path_ = pattern;
-  }
-  ~SocketDirectory() {
-    std::error_code error;
-    if (!path_.empty()) std::filesystem::remove_all(path_, error);
-  }
-  SocketDirectory(const SocketDirectory&) = delete;
-  SocketDirectory& operator=(const SocketDirectory&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
 };
 
 StageDurations ReadDurations(const std::string& data_dir) {
@@ -101,6 +75,7 @@ class LocalSweep {
                      ParseSweep(yaml_, arguments_.file, options));
     for (const std::string& warning : spec.warnings)
       absl::FPrintF(stderr, "iclsweep: warning: %s\n", warning);
+    SocketDirectory::RemoveStale(SocketDirectory::Base());
     RETURN_IF_ERROR(CheckWorkers());
     RETURN_IF_ERROR(StartCoordinator());
     SweepClient client(coordinator_->address());
@@ -218,7 +193,8 @@ class LocalSweep {
   const CommandContext& context_;
   sigset_t signals_{};
   std::string yaml_;
-  SocketDirectory socket_;
+  v1::SweepStatus end_;  // of the finished sweep
+  SocketDirectory socket_{SocketDirectory::Base()};
   std::unique_ptr<Coordinator> coordinator_;
   LocalWorkers workers_;  // stopped before the coordinator
 };

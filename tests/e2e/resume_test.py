@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
 """`iclsweep run` as its user meets it: killed and typed again, stopped by a signal, run when finished, overlapped."""
+import glob
+import json
 import os
+import shutil
 import signal
+import stat
 import subprocess
 import sys
+import time
 import unittest
 
-from cluster import ICLSWEEP, SWEEPS, Folder, canonical, cli, environment, rows, wait_until
+from cluster import ICLSWEEP, SWEEPS, Cluster, Folder, canonical, cli, environment, rows, wait_until
 
 SMOKE = os.path.join(SWEEPS, "smoke.yaml")
 THEORY = """
@@ -15,6 +20,15 @@ grid: {{prompt.examples_per_task: {examples}, prompt.task_order: {{permutations:
 data: {{dims: 4}}
 prompt: {{tasks: 3}}
 theory: {{pretraining_length: 41}}
+"""
+TRAINED = """
+name: {name}
+grid: {{prompt.examples_per_task: {examples}, prompt.task_order: {{permutations: all}}}}
+model: {{layers: 1, heads: 1, width: 8}}
+data: {{dims: 2}}
+train: {{points: 16, steps: 5, validation_prompts: 64}}
+prompt: {{tasks: 2}}
+evaluate: {{prompts: 64}}
 """
 
 
@@ -26,6 +40,18 @@ class ResumeTest(unittest.TestCase):
     def start(self, data):
         return subprocess.Popen([ICLSWEEP, "run", SMOKE, "--data", data, "--workers", "2", "--checkpoint-every", "50"],
                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment())
+
+    def write(self, name, examples, text=THEORY):
+        path = self.folder / (name + ".yaml")
+        with open(path, "w") as file:
+            file.write(text.format(name=name, examples=examples))
+        return path
+
+    def tell(self, code, *arguments):
+        """A command that ends with that code: its standard output and its diagnostics."""
+        done = subprocess.run([ICLSWEEP, *arguments], capture_output=True, text=True, env=environment())
+        self.assertEqual(done.returncode, code, f"{arguments}: {done.stdout}{done.stderr}")
+        return done.stdout, done.stderr
 
     def results(self, data):
         return rows(data, "SELECT count(*) FROM result")[0][0] if os.path.exists(data + "/iclsweep.db") else 0
@@ -90,6 +116,24 @@ class ResumeTest(unittest.TestCase):
         output = cli("run", self.folder / "b.yaml", "--data", data, "--workers", "1")
         self.assertIn("24 cells, 24 jobs, 12 of them done already", output)
         self.assertEqual(rows(data, "SELECT count(*) FROM attempt"), [(18 + 12,)])
+
+    def test_socket_folder_of_a_killed_run_is_removed_by_the_next(self):
+        runtime = self.folder / "run"
+        os.makedirs(runtime)
+        start = lambda data: subprocess.Popen([ICLSWEEP, "run", SMOKE, "--data", self.folder / data, "--workers", "1"],
+                                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment(XDG_RUNTIME_DIR=runtime))
+        sockets = lambda: {path for path in glob.glob(runtime + "/iclsweep-*/coordinator") if stat.S_ISSOCK(os.stat(path).st_mode)}
+        killed = start("killed")
+        (stale,) = wait_until(sockets, "a socket")
+        killed.kill()
+        killed.wait()
+        live = start("live")
+        self.addCleanup(live.wait)
+        self.addCleanup(live.terminate)
+        (used,) = wait_until(lambda: sockets() - {stale}, "another socket")
+        wait_until(lambda: time.time() - os.stat(stale).st_mtime > 3 if os.path.exists(stale) else True, "the socket to be old enough")
+        cli("run", self.write("a", "[1]"), "--data", self.folder / "data", "--workers", "1", XDG_RUNTIME_DIR=runtime)
+        self.assertEqual(glob.glob(runtime + "/iclsweep-*"), [os.path.dirname(used)])
 
 
 if __name__ == "__main__":
