@@ -69,9 +69,17 @@ absl::Status LocalWorkers::Start(const LocalWorkersOptions& options) {
 
 bool LocalWorkers::running() {
   if (pid_ == 0) return false;
-  if (::waitpid(pid_, nullptr, WNOHANG) == 0) return true;
+  if (::waitpid(pid_, &wait_status_, WNOHANG) == 0) return true;
   pid_ = 0;
   return false;
+}
+
+std::string LocalWorkers::HowTheyEnded() const {
+  if (!WIFSIGNALED(wait_status_)) {
+    return absl::StrCat("ended with exit code ", WEXITSTATUS(wait_status_));
+  }
+  return absl::StrCat("were killed by signal ", WTERMSIG(wait_status_), " (",
+                      ::strsignal(WTERMSIG(wait_status_)), ")");
 }
 
 void LocalWorkers::Stop() {

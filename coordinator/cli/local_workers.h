@@ -31,11 +31,14 @@ class LocalWorkers {
   // SIGTERM: they save, give their leases back and exit; waits for that. A
   // second call kills.
   void Stop();
+  // "were killed by signal 9 (Killed)". REQUIRES: running() has said no.
+  std::string HowTheyEnded() const;
   // What the node printed, for when it ended by itself.
   std::string LogTail() const;
 
  private:
   pid_t pid_ = 0;
+  int wait_status_ = 0;
   std::string log_;
 };
 

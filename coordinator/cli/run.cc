@@ -150,7 +150,10 @@ class LocalSweep {
     *started = true;
     if (workers_.running()) return absl::OkStatus();
     return absl::UnavailableError(absl::StrCat(
-        "the workers ended before the sweep did:\n", workers_.LogTail()));
+        "the worker processes ", workers_.HowTheyEnded(),
+        " before the sweep was finished; what is done is kept: type the same "
+        "command again, and only the missing work runs. Their last words:\n",
+        workers_.LogTail()));
   }
 
   void StopEarly() {

@@ -117,6 +117,18 @@ class ResumeTest(unittest.TestCase):
         self.assertIn("24 cells, 24 jobs, 12 of them done already", output)
         self.assertEqual(rows(data, "SELECT count(*) FROM attempt"), [(18 + 12,)])
 
+    def test_workers_killed_from_outside_leave_advice(self):
+        data = self.folder / "data"
+        run = self.start(data)
+        wait_until(lambda: self.training_has_checkpointed(data), "a partial checkpoint")
+        with open(f"/proc/{run.pid}/task/{run.pid}/children") as file:
+            (node,) = map(int, file.read().split())
+        os.kill(node, signal.SIGKILL)
+        _, errors = run.communicate(timeout=60)
+        self.assertEqual(run.returncode, 3, errors)
+        self.assertIn(b"were killed by signal 9", errors)
+        self.assertIn(b"type the same command again, and only the missing work runs", errors)
+
     def test_socket_folder_of_a_killed_run_is_removed_by_the_next(self):
         runtime = self.folder / "run"
         os.makedirs(runtime)
