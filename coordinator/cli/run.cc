@@ -12,6 +12,7 @@
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/coordinator_options.h"
+#include "coordinator/cli/failures.h"
 #include "coordinator/cli/headline.h"
 #include "coordinator/cli/local_workers.h"
 #include "coordinator/cli/options.h"
@@ -85,7 +86,11 @@ class LocalSweep {
                       static_cast<uint64_t>(arguments_.max_cells)));
     if (!context_.json) PrintSubmitted(submitted, stdout);
     ASSIGN_OR_RETURN(const int code, Watch(&client, submitted.name()));
-    if (code != kInterrupted) RETURN_IF_ERROR(PrintEnd(submitted.name()));
+    if (code == kInterrupted) return code;
+    const absl::Status printed = PrintEnd(submitted.name());
+    std::fflush(stdout);
+    PrintFailures(end_, context_.data_dir, stderr);
+    RETURN_IF_ERROR(printed);
     return code;
   }
 
@@ -169,21 +174,15 @@ class LocalSweep {
       printer->Show(status, {}, workers, RealClock()->MonotonicMicros());
       printer->Finish();
     } else if (!context_.json) {
-      absl::PrintF("nothing to run: every job of this sweep is finished\n");
+      const std::string failures = FailureSummary(status);
+      absl::PrintF("nothing to run: %s this sweep is finished\n",
+                   failures.empty()
+                       ? "every job of"
+                       : absl::StrCat(failures, "; every other job of"));
     }
     workers_.Stop();
-    bool failed = false;
-    for (const v1::StageProgress& stage : status.stages())
-      failed |= stage.failed() + stage.upstream_failed() > 0;
-    for (const std::string& failure : status.first_failures())
-      absl::FPrintF(stderr, "failed: %s\n", failure);
-    if (failed) {
-      absl::FPrintF(stderr,
-                    "iclsweep: some jobs failed: iclsweep query \"SELECT * "
-                    "FROM failures\" --data %s\n",
-                    context_.data_dir);
-    }
-    return failed ? kFailedCells : kAllDone;
+    end_ = status;
+    return FailureSummary(status).empty() ? kAllDone : kFailedCells;
   }
 
   absl::Status PrintEnd(const std::string& name) {

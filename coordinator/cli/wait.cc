@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/failures.h"
 #include "coordinator/cli/options.h"
 #include "coordinator/cli/progress.h"
 #include "proto/base/clock.h"
@@ -19,18 +20,9 @@ namespace {
 
 constexpr int64_t kGiveUpUs = 60'000'000;  // a coordinator being restarted
 
-bool AnyFailed(const v1::SweepStatus& sweep) {
-  for (const v1::StageProgress& stage : sweep.stages()) {
-    if (stage.failed() + stage.upstream_failed() > 0) return true;
-  }
-  return false;
-}
-
 int PrintEnd(const v1::SweepStatus& status, bool json) {
-  const bool failed = AnyFailed(status);
-  for (const std::string& failure : status.first_failures()) {
-    absl::FPrintF(stderr, "failed: %s\n", failure);
-  }
+  const bool failed = !FailureSummary(status).empty();
+  PrintFailures(status, "DIR (the coordinator's)", stderr);
   if (json) {
     absl::PrintF("{\"sweep\":\"%s\",\"failed\":%s}\n", status.name(),
                  failed ? "true" : "false");
