@@ -64,10 +64,19 @@ absl::Status Plan(const PlanArguments& arguments,
     return opened.status();
   }
   ASSIGN_OR_RETURN(const auto counts, CountStages(spec, database.get()));
+  uint64_t jobs = 0;
+  uint64_t done = 0;
+  for (const auto& [stage, count] : counts) {
+    jobs += count.jobs;
+    done += count.done;
+  }
   if (context.json) {
     nlohmann::json document = {{"sweep", spec.name},
                                {"spec_hash", spec.hash_hex},
-                               {"cells", CellCount(spec)}};
+                               {"cells", CellCount(spec)},
+                               {"jobs", jobs},
+                               {"done", done},
+                               {"to_run", jobs - done}};
     for (const auto& [stage, count] : counts) {
       document["stages"].push_back(
           {{"stage", std::string(StageName(stage))},
@@ -85,15 +94,11 @@ absl::Status Plan(const PlanArguments& arguments,
     absl::PrintF("  axis %s: %d values\n", axis.path, axis.size());
   absl::PrintF("\n%-10s %12s %16s %14s %12s\n", "stage", "jobs",
                "cells per job", "already done", "to run");
-  uint64_t jobs = 0;
-  uint64_t done = 0;
   for (const auto& [stage, count] : counts) {
     absl::PrintF(
         "%-10s %12d %16.6g %14d %12d\n", StageName(stage), count.jobs,
         static_cast<double>(count.cells) / static_cast<double>(count.jobs),
         count.done, count.jobs - count.done);
-    jobs += count.jobs;
-    done += count.done;
   }
   absl::PrintF("%-10s %12d %16s %14d %12d\n", "all", jobs, "", done,
                jobs - done);

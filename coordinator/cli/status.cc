@@ -5,16 +5,18 @@
 #include "absl/strings/str_format.h"
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/failures.h"
 #include "coordinator/cli/options.h"
+#include "coordinator/cli/sweep_json.h"
 #include "coordinator/service/server.h"
 #include "coordinator/service/services.h"
-#include "google/protobuf/util/json_util.h"
 #include "proto/base/status_macros.h"
 
 namespace iclsweep {
 namespace {
 
-void PrintStatus(const v1::StatusResponse& response, bool from_coordinator) {
+void PrintStatus(const v1::StatusResponse& response, bool from_coordinator,
+                 const std::string& data) {
   for (const v1::SweepStatus& sweep : response.sweeps()) {
     absl::PrintF("sweep %s: %d cells%s%s\n\n", sweep.name(), sweep.cells(),
                  sweep.expanding() ? ", still expanding" : "",
@@ -27,8 +29,7 @@ void PrintStatus(const v1::StatusResponse& response, bool from_coordinator) {
                    stage.total(), stage.done(), stage.failed(), stage.leased(),
                    stage.ready(), stage.blocked(), stage.upstream_failed());
     }
-    for (const std::string& failure : sweep.first_failures())
-      absl::PrintF("failed: %s\n", failure);
+    PrintFailures(sweep, data, stdout);
   }
   if (from_coordinator)
     absl::PrintF("\n%d workers connected\n", response.workers());
@@ -46,19 +47,14 @@ absl::Status Status(const std::string& sweep, const CommandContext& context) {
     SweepClient client(context.coordinator);
     ASSIGN_OR_RETURN(response, client.Status(sweep));
   }
-  if (!context.json) {
-    PrintStatus(response, !context.coordinator.empty());
-    return absl::OkStatus();
+  const bool from_coordinator = !context.coordinator.empty();
+  if (context.json) {
+    absl::PrintF("%s\n", StatusJson(response, from_coordinator));
+  } else {
+    PrintStatus(
+        response, from_coordinator,
+        from_coordinator ? "DIR (the coordinator's)" : context.data_dir);
   }
-  std::string text;
-  google::protobuf::util::JsonPrintOptions options;
-  options.always_print_primitive_fields = true;
-  options.preserve_proto_field_names = true;
-  if (!google::protobuf::util::MessageToJsonString(response, &text, options)
-           .ok()) {
-    return absl::InternalError("cannot print the status as JSON");
-  }
-  absl::PrintF("%s\n", text);
   return absl::OkStatus();
 }
 

@@ -6,8 +6,8 @@
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/options.h"
 #include "coordinator/cli/submitted.h"
+#include "coordinator/cli/sweep_json.h"
 #include "coordinator/spec/sweep_spec.h"
-#include "nlohmann/json.hpp"
 #include "proto/base/status_macros.h"
 
 namespace iclsweep {
@@ -41,12 +41,7 @@ absl::Status Submit(const SubmitArguments& arguments,
                    client.Submit(yaml, arguments.file,
                                  static_cast<uint64_t>(arguments.max_cells)));
   if (context.json) {
-    absl::PrintF("%s\n", nlohmann::json({{"sweep", response.name()},
-                                         {"resumed", response.resumed()},
-                                         {"cells", response.cells()},
-                                         {"jobs", response.jobs()},
-                                         {"jobs_done", response.jobs_done()}})
-                             .dump());
+    absl::PrintF("%s\n", SubmittedJson(response));
     return absl::OkStatus();
   }
   PrintSubmitted(response, stderr);

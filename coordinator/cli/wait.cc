@@ -12,6 +12,7 @@
 #include "coordinator/cli/failures.h"
 #include "coordinator/cli/options.h"
 #include "coordinator/cli/progress.h"
+#include "coordinator/cli/sweep_json.h"
 #include "proto/base/clock.h"
 #include "proto/base/status_macros.h"
 
@@ -24,8 +25,7 @@ int PrintEnd(const v1::SweepStatus& status, bool json) {
   const bool failed = !FailureSummary(status).empty();
   PrintFailures(status, "DIR (the coordinator's)", stderr);
   if (json) {
-    absl::PrintF("{\"sweep\":\"%s\",\"failed\":%s}\n", status.name(),
-                 failed ? "true" : "false");
+    absl::PrintF("%s\n", SweepJson(status));
   } else {
     absl::PrintF("sweep %s finished%s\n", status.name(),
                  failed ? ", with failed jobs" : "");

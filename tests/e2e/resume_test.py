@@ -117,6 +117,30 @@ class ResumeTest(unittest.TestCase):
         self.assertIn("24 cells, 24 jobs, 12 of them done already", output)
         self.assertEqual(rows(data, "SELECT count(*) FROM attempt"), [(18 + 12,)])
 
+    def test_json_has_the_same_names_and_types_in_every_command(self):
+        cluster = Cluster(self.folder)
+        self.addCleanup(cluster.stop)
+        cluster.start_coordinator()
+        cluster.start_workers()
+        sweep = self.write("a", "[1, 2]")
+        told = lambda *arguments: json.loads(cli(*arguments, "--json"))
+        submitted = told("submit", sweep, "--coordinator", cluster.address)
+        waited = told("wait", "--coordinator", cluster.address)
+        live = told("status", "--coordinator", cluster.address)
+        stored = told("status", "--data", cluster.data)
+        planned = told("plan", sweep, "--data", cluster.data)
+        progress = told("query", "SELECT sweep, jobs, done, failed, leased, ready, blocked, upstream_failed FROM progress", "--data", cluster.data)
+        self.assertEqual(type(live["workers"]), int)
+        self.assertEqual(type(live["epoch"]), int)
+        self.assertEqual(submitted, {"sweep": "a", "resumed": False, "cells": 12, "jobs": 12, "done": 0})
+        for document in (waited, live["sweeps"][0], stored["sweeps"][0], planned):
+            self.assertEqual([document[name] for name in ("sweep", "cells", "jobs", "done")], ["a", 12, 12, 12], document)
+            self.assertEqual([document["stages"][0][name] for name in ("stage", "jobs", "done")], ["theory", 12, 12], document)
+        for document in (waited, live["sweeps"][0], stored["sweeps"][0]):
+            self.assertEqual({name: document[name] for name in progress}, progress)
+            self.assertEqual((document["finished"], document["expanding"]), (True, False))
+        self.assertEqual(type(told("version")["schema"]), int)
+
     def test_workers_killed_from_outside_leave_advice(self):
         data = self.folder / "data"
         run = self.start(data)

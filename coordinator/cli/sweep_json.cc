@@ -1,0 +1,80 @@
+#include "coordinator/cli/sweep_json.h"
+
+#include "nlohmann/json.hpp"
+
+namespace iclsweep {
+namespace {
+
+using nlohmann::json;
+
+std::string Text(const json& document) {
+  return document.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+json Counts(const v1::StageProgress& stage) {
+  return {{"jobs", stage.total()},
+          {"done", stage.done()},
+          {"failed", stage.failed()},
+          {"leased", stage.leased()},
+          {"ready", stage.ready()},
+          {"blocked", stage.blocked()},
+          {"upstream_failed", stage.upstream_failed()}};
+}
+
+json Sweep(const v1::SweepStatus& status) {
+  v1::StageProgress all;
+  json stages = json::array();
+  for (const v1::StageProgress& stage : status.stages()) {
+    json counts = Counts(stage);
+    counts["stage"] = stage.stage();
+    stages.push_back(std::move(counts));
+    all.set_total(all.total() + stage.total());
+    all.set_done(all.done() + stage.done());
+    all.set_failed(all.failed() + stage.failed());
+    all.set_leased(all.leased() + stage.leased());
+    all.set_ready(all.ready() + stage.ready());
+    all.set_blocked(all.blocked() + stage.blocked());
+    all.set_upstream_failed(all.upstream_failed() + stage.upstream_failed());
+  }
+  json sweep = Counts(all);
+  sweep["sweep"] = status.name();
+  sweep["cells"] = status.cells();
+  sweep["expanding"] = status.expanding();
+  sweep["finished"] = status.finished();
+  sweep["submitted_us"] = status.submitted_us();
+  sweep["stages"] = std::move(stages);
+  sweep["first_failures"] = json::array();
+  for (const std::string& failure : status.first_failures())
+    sweep["first_failures"].push_back(failure);
+  sweep["running_steps_done"] = status.running_steps_done();
+  sweep["running_steps_total"] = status.running_steps_total();
+  return sweep;
+}
+
+}  // namespace
+
+std::string SweepJson(const v1::SweepStatus& status) {
+  return Text(Sweep(status));
+}
+
+std::string StatusJson(const v1::StatusResponse& response,
+                       bool from_coordinator) {
+  json document = {{"sweeps", json::array()}};
+  for (const v1::SweepStatus& status : response.sweeps())
+    document["sweeps"].push_back(Sweep(status));
+  if (from_coordinator) {
+    document["workers"] = response.workers();
+    document["epoch"] = response.epoch();
+  }
+  return Text(document);
+}
+
+std::string SubmittedJson(const v1::SubmitResponse& response) {
+  return Text({{"sweep", response.name()},
+               {"resumed", response.resumed()},
+               {"cells", response.cells()},
+               {"jobs", response.jobs()},
+               {"done", response.jobs_done()}});
+}
+
+}  // namespace iclsweep

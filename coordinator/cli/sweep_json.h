@@ -1,0 +1,20 @@
+// Sweeps as JSON, for `--json`: every quantity has the name and the type that
+// it has in the views, whichever command prints it.
+#pragma once
+
+#include <string>
+
+#include "iclsweep/v1/sweep.pb.h"
+
+namespace iclsweep {
+
+// Where one sweep stands: its jobs by state, in all and by stage.
+std::string SweepJson(const v1::SweepStatus& status);
+// All sweeps of the answer; with how many workers the coordinator has and its
+// epoch when one answered.
+std::string StatusJson(const v1::StatusResponse& response,
+                       bool from_coordinator);
+// The answer to a submit.
+std::string SubmittedJson(const v1::SubmitResponse& response);
+
+}  // namespace iclsweep
