@@ -22,7 +22,7 @@ void PrintStatus(const v1::StatusResponse& response, bool from_coordinator,
                  sweep.expanding() ? ", still expanding" : "",
                  sweep.finished() ? ", finished" : "");
     absl::PrintF("%-10s %10s %10s %10s %10s %10s %10s %16s\n", "stage", "jobs",
-                 "done", "failed", "running", "ready", "blocked",
+                 "done", "failed", "leased", "ready", "blocked",
                  "upstream failed");
     for (const v1::StageProgress& stage : sweep.stages()) {
       absl::PrintF("%-10s %10d %10d %10d %10d %10d %10d %16d\n", stage.stage(),
