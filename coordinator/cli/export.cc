@@ -13,6 +13,7 @@
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/headline.h"
 #include "coordinator/cli/options.h"
+#include "coordinator/cli/result_rows.h"
 #include "coordinator/cli/table.h"
 #include "coordinator/service/server.h"
 #include "proto/base/status_macros.h"
@@ -32,10 +33,7 @@ absl::Status Write(const ExportArguments& arguments, Database* database,
                    const std::string& sweep, std::FILE* out) {
   if (arguments.canonical) return WriteCanonical(database, sweep, out);
   ASSIGN_OR_RETURN(Statement query,
-                   database->PrepareQuery(absl::StrCat(
-                       "SELECT * FROM results WHERE sweep = '", sweep,
-                       "' ORDER BY cell, stage, predictor, name, task, "
-                       "position, layer, head")));
+                   database->PrepareQuery(ResultRowsSql(sweep, {})));
   PrintOptions options;
   options.format =
       arguments.format == "csv" ? RowFormat::kCsv : RowFormat::kJsonLines;

@@ -3,10 +3,11 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
+#include "absl/strings/str_format.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/headline.h"
 #include "coordinator/cli/options.h"
+#include "coordinator/cli/result_rows.h"
 #include "coordinator/cli/table.h"
 #include "coordinator/service/server.h"
 #include "proto/base/status_macros.h"
@@ -17,16 +18,8 @@ namespace {
 
 struct ResultsArguments {
   std::string sweep;
-  std::string stage;
-  std::string predictor;
-  std::string name;
+  ResultFilter filter;
 };
-
-std::string Equals(const std::string& column, const std::string& value) {
-  if (value.empty()) return "";
-  return absl::StrCat(" AND ", column, " = '",
-                      absl::StrReplaceAll(value, {{"'", "''"}}), "'");
-}
 
 absl::Status Results(const ResultsArguments& arguments,
                      const CommandContext& context) {
@@ -34,15 +27,23 @@ absl::Status Results(const ResultsArguments& arguments,
                    OpenResults(context));
   ASSIGN_OR_RETURN(const std::string sweep,
                    ResolveSweepName(database.get(), arguments.sweep));
-  if (arguments.stage.empty() && arguments.predictor.empty() &&
-      arguments.name.empty()) {
-    return PrintHeadlines(database.get(), sweep, context.json);
+  const ResultFilter& filter = arguments.filter;
+  ASSIGN_OR_RETURN(const bool any,
+                   HasResultRows(database.get(), sweep, filter));
+  if (!any) {
+    if (!context.json) {
+      absl::PrintF("no result of %ssweep %s is stored yet\n",
+                   filter.stage.empty()
+                       ? ""
+                       : absl::StrCat("stage ", filter.stage, " of "),
+                   sweep);
+    }
+    return absl::OkStatus();
   }
-  const std::string sql = absl::StrCat(
-      "SELECT * FROM results WHERE 1", Equals("sweep", sweep),
-      Equals("stage", arguments.stage),
-      Equals("predictor", arguments.predictor), Equals("name", arguments.name));
-  ASSIGN_OR_RETURN(Statement query, database->PrepareQuery(sql));
+  if (filter.stage.empty() && filter.predictor.empty() && filter.name.empty())
+    return PrintHeadlines(database.get(), sweep, context.json);
+  ASSIGN_OR_RETURN(Statement query,
+                   database->PrepareQuery(ResultRowsSql(sweep, filter)));
   PrintOptions options;
   options.format = FormatFor(context.json);
   return PrintRows(&query, options, stdout).status();
@@ -57,11 +58,11 @@ void AddResults(CLI::App* app, CommandContext* context) {
       "Headline tables of a sweep, each with the query that made it.");
   command.Positional("sweep", &arguments->sweep,
                      "name of the sweep; default: the newest");
-  command.Text("--stage", &arguments->stage,
+  command.Text("--stage", &arguments->filter.stage,
                "rows of one stage instead: train, evaluate, compare, theory");
-  command.Text("--predictor", &arguments->predictor,
+  command.Text("--predictor", &arguments->filter.predictor,
                "rows of one predictor: model, zero, least_squares, msa, ...");
-  command.Text("--name", &arguments->name,
+  command.Text("--name", &arguments->filter.name,
                "rows of one measurement: G, E_final, F, simaou_raw, ...");
   command.Data();
   command.Json();

@@ -117,6 +117,34 @@ class ResumeTest(unittest.TestCase):
         self.assertIn("24 cells, 24 jobs, 12 of them done already", output)
         self.assertEqual(rows(data, "SELECT count(*) FROM attempt"), [(18 + 12,)])
 
+    def test_results_before_there_are_any_say_so_and_unknown_words_are_named(self):
+        cluster = Cluster(self.folder)
+        self.addCleanup(cluster.stop)
+        cluster.start_coordinator()
+        cluster.submit(self.write("a", "[1, 2]"))
+        for arguments in ((), ("--predictor", "msa"), ("--stage", "theory")):
+            self.assertIn("is stored yet", self.tell(0, "results", *arguments, "--data", cluster.data)[0])
+            self.assertEqual(self.tell(0, "results", "--json", *arguments, "--data", cluster.data), ("", ""))
+        cluster.start_workers()
+        cli("wait", "--coordinator", cluster.address)
+        for option, word, hint in (("--stage", "theroy", "did you mean 'theory'? (known: theory)"), ("--stage", "train", "(known: theory)"),
+                                   ("--predictor", "mas", "did you mean"), ("--name", "xyzzy", "(known: ")):
+            output, errors = self.tell(2, "results", option, word, "--data", cluster.data)
+            self.assertEqual(output, "")
+            self.assertIn(f"iclsweep: {option} '{word}' is not in sweep 'a'", errors)
+            self.assertIn(hint, errors)
+
+    def test_rows_come_by_cell_and_by_stage_as_they_run(self):
+        data = self.folder / "data"
+        cli("run", self.write("a", "[3, 1, 2]", TRAINED + "theory: {{}}\n"), "--data", data, "--workers", "2")
+        order = {"train": 0, "evaluate": 1, "theory": 2}
+        for arguments in (("export", "--format", "jsonl"), ("results", "--json", "--name", "G"), ("results", "--json", "--predictor", "model")):
+            found = [json.loads(line) for line in cli(*arguments, "--data", data).splitlines()]
+            places = [(row["cell"], order[row["stage"]], row["predictor"], row["name"], row["task"], row["position"], row["layer"], row["head"])
+                      for row in found]
+            self.assertEqual(places, sorted(places))
+            self.assertEqual({place[0] for place in places}, set(range(6)))
+
     def test_json_has_the_same_names_and_types_in_every_command(self):
         cluster = Cluster(self.folder)
         self.addCleanup(cluster.stop)

@@ -1,0 +1,29 @@
+// The rows of a sweep that `results` and `export` print: which, and in which
+// order.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "storage/sqlite/database.h"
+
+namespace iclsweep {
+
+// Which rows; "" = all.
+struct ResultFilter {
+  std::string stage;
+  std::string predictor;
+  std::string name;
+};
+
+// A query for these rows of the view `results`: by cell, then by stage in the
+// order in which they run, then by what was measured.
+std::string ResultRowsSql(const std::string& sweep, const ResultFilter& filter);
+
+// Whether there is such a row. False when the stage, or the whole sweep, has no
+// result yet. InvalidArgument when the filter names what is not there: with
+// what is.
+absl::StatusOr<bool> HasResultRows(Database* database, const std::string& sweep,
+                                   const ResultFilter& filter);
+
+}  // namespace iclsweep
