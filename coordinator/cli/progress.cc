@@ -24,24 +24,47 @@ std::string ShortTime(double seconds) {
   return absl::StrFormat("%dd%02dh", whole / 86400, whole % 86400 / 3600);
 }
 
+// The steps of a training that is over may be told for a while.
+bool Trains(const v1::SweepStatus& status) {
+  for (const v1::StageProgress& stage : status.stages()) {
+    if (stage.stage() == "train" && stage.leased() > 0)
+      return status.running_steps_total() > 0;
+  }
+  return false;
+}
+
 }  // namespace
+
+double RecentRate::Add(int64_t now_us, uint64_t done) {
+  counts_.emplace_back(now_us, done);
+  while (counts_.size() > 2 && counts_[1].first <= now_us - kWindowUs)
+    counts_.pop_front();
+  const auto& [first_us, first_done] = counts_.front();
+  const double seconds = static_cast<double>(now_us - first_us) / 1e6;
+  return seconds > 1 && done > first_done
+             ? static_cast<double>(done - first_done) / seconds
+             : 0;
+}
 
 double EstimateSeconds(const v1::SweepStatus& status,
                        const StageDurations& durations, uint32_t workers) {
   double micros = 0;
   for (const v1::StageProgress& stage : status.stages()) {
-    double open = static_cast<double>(stage.total() - Finished(stage));
-    if (open == 0) continue;
+    const uint64_t jobs = stage.total() - Finished(stage);
+    if (jobs == 0) continue;
+    double open = static_cast<double>(jobs);
     const auto known = durations.find(stage.stage());
     if (known == durations.end() || known->second <= 0) return -1;
-    if (status.running_steps_total() > 0 && stage.leased() > 0) {
+    if (stage.stage() == "train" && Trains(status)) {
       const double part = static_cast<double>(status.running_steps_done()) /
                           static_cast<double>(status.running_steps_total());
       open -= std::min(part, 1.0) * static_cast<double>(stage.leased());
     }
-    micros += std::max(open, 0.0) * known->second;
+    // One job is one worker's, however many there are.
+    const uint64_t busy = std::clamp<uint64_t>(workers, 1, jobs);
+    micros += std::max(open, 0.0) * known->second / static_cast<double>(busy);
   }
-  return micros / 1e6 / std::max(workers, 1U);
+  return micros / 1e6;
 }
 
 std::string ProgressLine(const v1::SweepStatus& status, double jobs_per_second,
@@ -62,7 +85,7 @@ std::string ProgressLine(const v1::SweepStatus& status, double jobs_per_second,
   if (total > 0)
     absl::StrAppend(&line,
                     absl::StrFormat(" | %d%% of jobs", 100 * done / total));
-  if (status.running_steps_total() > 0) {
+  if (Trains(status)) {
     absl::StrAppend(&line, " | step ", status.running_steps_done(), "/",
                     status.running_steps_total());
   }
@@ -79,15 +102,9 @@ void ProgressPrinter::Show(const v1::SweepStatus& status,
   uint64_t done = 0;
   for (const v1::StageProgress& stage : status.stages())
     done += Finished(stage);
-  if (first_us_ < 0) {
-    first_us_ = now_us;
-    first_done_ = done;
-  }
-  const double seconds = static_cast<double>(now_us - first_us_) / 1e6;
-  const double rate =
-      seconds > 1 ? static_cast<double>(done - first_done_) / seconds : 0;
   const std::string line =
-      ProgressLine(status, rate, EstimateSeconds(status, durations, workers));
+      ProgressLine(status, rate_.Add(now_us, done),
+                   EstimateSeconds(status, durations, workers));
   if (terminal_) {
     absl::FPrintF(out_, "\r\033[K%s", line);
     std::fflush(out_);

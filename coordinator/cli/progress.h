@@ -5,8 +5,10 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <deque>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "iclsweep/v1/sweep.pb.h"
 
@@ -14,6 +16,19 @@ namespace iclsweep {
 
 // Mean duration of a stage's finished jobs in microseconds; 0 = none finished.
 using StageDurations = std::map<std::string, double>;
+
+// Jobs per second over the last half minute.
+class RecentRate {
+ public:
+  // The rate now that `done` jobs are finished; 0 when none was in the window.
+  // REQUIRES: `now_us` never goes back.
+  double Add(int64_t now_us, uint64_t done);
+
+ private:
+  static constexpr int64_t kWindowUs = 30'000'000;
+  // Time and count; the first is the last one before the window.
+  std::deque<std::pair<int64_t, uint64_t>> counts_;
+};
 
 // Seconds until everything is done with `workers` workers; -1 when a stage's
 // duration is not known yet.
@@ -40,8 +55,7 @@ class ProgressPrinter {
   bool terminal_;
   std::string last_;
   int64_t last_us_ = 0;
-  int64_t first_us_ = -1;
-  uint64_t first_done_ = 0;
+  RecentRate rate_;
 };
 
 }  // namespace iclsweep

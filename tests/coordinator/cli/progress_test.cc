@@ -54,13 +54,18 @@ TEST(EstimateTest, OpenJobsTakeTheMeanTimeOfTheirStageSharedByTheWorkers) {
       {"all done", StatusOfStages({{"train", 3, 3}}), 1, 0},
       {"one stage", StatusOfStages({{"evaluate", 10, 4}}), 1, 12},
       {"two workers", StatusOfStages({{"evaluate", 10, 4}}), 2, 6},
-      {"two stages", StatusOfStages({{"train", 2, 1}, {"evaluate", 10, 5}}), 4,
-       5},
+      {"two stages", StatusOfStages({{"train", 3, 1}, {"evaluate", 10, 5}}), 2,
+       15},
+      {"no more workers than jobs",
+       StatusOfStages({{"train", 2, 1}, {"evaluate", 8, 6}}), 4, 12},
       {"failed ones are over", StatusOfStages({{"evaluate", 10, 4, 2, 3}}), 1,
        2},
       {"no worker counts as one", StatusOfStages({{"evaluate", 2, 1}}), 0, 2},
       {"steps of running jobs",
        StatusOfStages({{"train", 2, 1, 0, 0, 1}}, 30, 100), 1, 7},
+      {"steps are of trainings only",
+       StatusOfStages({{"train", 2, 2}, {"evaluate", 2, 1, 0, 0, 1}}, 30, 100),
+       1, 2},
       {"steps at their end",
        StatusOfStages({{"train", 2, 1, 0, 0, 1}}, 100, 100), 1, 0},
       {"unknown, but nothing open", StatusOfStages({{"compare", 2, 2}}), 1, 0},
@@ -83,7 +88,7 @@ TEST(ProgressLineTest, SaysHowFarEveryStageIs) {
 }
 
 TEST(ProgressLineTest, PartsAppearWhenTheyAreKnown) {
-  v1::SweepStatus status = StatusOfStages({{"train", 4, 1, 1, 1}}, 50, 200);
+  v1::SweepStatus status = StatusOfStages({{"train", 4, 1, 1, 1, 1}}, 50, 200);
   status.set_expanding(true);
   EXPECT_EQ(ProgressLine(status, 3.14159, 80),
             "train 1/4 (expanding) | 2 failed | 75% of jobs | step 50/200 | "
@@ -119,6 +124,42 @@ TEST(ProgressLineTest, FinishedSweepHasNoTimeLeft) {
   v1::SweepStatus status = StatusOfStages({{"train", 2, 2}});
   status.set_finished(true);
   EXPECT_THAT(ProgressLine(status, 0, 0), Not(HasSubstr("ETA")));
+}
+
+TEST(ProgressLineTest, StepsAreShownOnlyWhileSomethingTrains) {
+  EXPECT_THAT(
+      ProgressLine(StatusOfStages({{"train", 2, 1, 0, 0, 1}}, 50, 200), 0, -1),
+      HasSubstr("| step 50/200"));
+  // Told last by a training that is over.
+  EXPECT_THAT(
+      ProgressLine(StatusOfStages(
+                       {{"train", 2, 2}, {"evaluate", 8, 1, 0, 0, 1}}, 50, 200),
+                   0, -1),
+      Not(HasSubstr("step")));
+}
+
+// ---- RecentRate
+
+TEST(RecentRateTest, IsThatOfTheLastHalfMinute) {
+  RecentRate rate;
+  const auto at = [&](int64_t seconds, uint64_t done) {
+    return rate.Add(seconds * 1'000'000, done);
+  };
+  EXPECT_EQ(at(100, 5), 0);
+  EXPECT_EQ(at(101, 9), 0) << "too short to tell";
+  EXPECT_DOUBLE_EQ(at(110, 25), 2);
+  EXPECT_DOUBLE_EQ(at(120, 45), 2);
+  EXPECT_DOUBLE_EQ(at(140, 55), 1) << "since second 110";
+  EXPECT_EQ(at(970, 55), 0) << "a long training";
+  EXPECT_EQ(at(1000, 55), 0);
+  EXPECT_DOUBLE_EQ(at(1010, 155), 2.5) << "since second 970, not 100";
+}
+
+TEST(RecentRateTest, LooksFartherBackWhenAskedRarely) {
+  RecentRate rate;
+  EXPECT_EQ(rate.Add(0, 0), 0);
+  EXPECT_DOUBLE_EQ(rate.Add(100'000'000, 50), 0.5);
+  EXPECT_DOUBLE_EQ(rate.Add(200'000'000, 150), 1);
 }
 
 // ---- ProgressPrinter
