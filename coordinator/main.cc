@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
   app.footer(
       "Exit codes: 0 all done, 1 finished with failed cells, 2 bad input, 3 "
       "cannot reach, open or write, 4 refused, "
-      "130 interrupted.");
+      "130 interrupted (serve ends with 0 when it is told to stop).");
   for (const auto add :
        {iclsweep::AddRun, iclsweep::AddPlan, iclsweep::AddServe,
         iclsweep::AddSubmit, iclsweep::AddStatus, iclsweep::AddWait,

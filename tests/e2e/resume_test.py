@@ -199,6 +199,17 @@ class ResumeTest(unittest.TestCase):
         cli("run", self.write("a", "[1]"), "--data", self.folder / "data", "--workers", "1", XDG_RUNTIME_DIR=runtime)
         self.assertEqual(glob.glob(runtime + "/iclsweep-*"), [os.path.dirname(used)])
 
+    def test_serve_and_workers_end_with_0_when_told_to_stop(self):
+        for seen, number in ((2, signal.SIGINT), (4, signal.SIGTERM)):
+            cluster = Cluster(self.folder)
+            self.addCleanup(cluster.stop)
+            cluster.start_coordinator()
+            cluster.start_workers()
+            wait_until(lambda: rows(cluster.data, "SELECT count(*) FROM worker")[0][0] >= seen, "two workers")
+            for process in (cluster.node, cluster.coordinator):
+                process.send_signal(number)
+                self.assertEqual(process.wait(timeout=60), 0, process.args)
+
 
 if __name__ == "__main__":
     sys.exit(unittest.main(verbosity=2))
