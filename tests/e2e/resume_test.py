@@ -117,6 +117,26 @@ class ResumeTest(unittest.TestCase):
         self.assertIn("24 cells, 24 jobs, 12 of them done already", output)
         self.assertEqual(rows(data, "SELECT count(*) FROM attempt"), [(18 + 12,)])
 
+    def test_failed_jobs_are_counted_and_listed_and_a_removed_checkpoint_is_named(self):
+        data = self.folder / "data"
+        cli("run", self.write("a", "[1]", TRAINED), "--data", data, "--workers", "1")
+        for artifact in glob.glob(data + "/artifacts/*"):
+            shutil.rmtree(artifact)
+        sweep = self.write("b", "[2, 3]", TRAINED)
+        for again in (False, True):
+            output, errors = self.tell(1, "run", sweep, "--data", data, "--workers", "1")
+            lines = errors.strip().splitlines()[-3:]
+            self.assertIn("failed: cell 0, evaluate: ", lines[0])
+            self.assertIn(f"checkpoint: {data}/artifacts/", lines[0])
+            self.assertIn("was removed; restore its folder, or start in a fresh --data directory", lines[0])
+            self.assertEqual(lines[1], "and 3 more")
+            self.assertIn("4 jobs failed: iclsweep query", lines[2])
+            self.assertEqual("nothing to run: 4 jobs failed; every other job of this sweep is finished" in output, again, output)
+            self.assertNotIn("every job of this sweep is finished", output)
+        query = lines[2].split('"')[1]
+        self.assertEqual(len(cli("query", query, "--data", data).splitlines()), 1 + 4)
+        self.assertIn("and 3 more", self.tell(0, "status", "b", "--data", data)[0])
+
     def test_results_before_there_are_any_say_so_and_unknown_words_are_named(self):
         cluster = Cluster(self.folder)
         self.addCleanup(cluster.stop)

@@ -163,11 +163,32 @@ absl::StatusOr<Artifact> Describe(const std::string& directory,
 
 }  // namespace
 
+namespace {
+
+// Of a training of ours: what somebody took away by hand.
+absl::Status CheckNothingRemoved(const std::string& dir) {
+  const std::string manifest(kManifestName);
+  for (const char* name :
+       {kModelFile, kInitialFile, kConfigFile, manifest.c_str()}) {
+    const std::string file = Join(dir, name);
+    std::error_code error;
+    if (fs::exists(file, error) || error) continue;
+    return absl::UnavailableError(absl::StrCat(
+        "checkpoint: ", file,
+        ", which the training made, was removed; restore its folder, or start "
+        "in a fresh --data directory"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::Status VerifyCheckpoint(const std::string& dir,
                               const std::string& sha256) {
   const bool has_manifest =
       fs::exists(Join(dir, std::string(kManifestName).c_str()));
   if (!has_manifest && sha256.empty()) return absl::OkStatus();
+  if (!sha256.empty()) RETURN_IF_ERROR(CheckNothingRemoved(dir));
   if (const absl::Status status = CheckManifest(dir); !status.ok())
     return Damaged(status);
   if (sha256.empty()) return absl::OkStatus();

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "ATen/ATen.h"
+#include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "proto/base/sha256.h"
 #include "tests/support/status_matchers.h"
@@ -154,6 +155,26 @@ TEST_F(CheckpointTest, AFolderWithoutAManifestIsAnotherPrograms) {
   EXPECT_OK(VerifyCheckpoint(dir, ""));
   EXPECT_THAT(VerifyCheckpoint(dir, std::string(64, '0')),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("manifest")));
+}
+
+TEST_F(CheckpointTest, WhatWasRemovedIsNamedWithWhatToDo) {
+  ASSERT_OK_AND_ASSIGN(const Artifact artifact,
+                       PublishCheckpoint(content_, Path("artifacts"), "one"));
+  const std::string dir = Path("artifacts/one");
+  for (const std::string name :
+       {kModelFile, kInitialFile, kConfigFile, "manifest.json"}) {
+    const std::string file = absl::StrCat(dir, "/", name);
+    std::filesystem::rename(file, dir + "-kept");
+    EXPECT_THAT(VerifyCheckpoint(dir, artifact.sha256),
+                StatusIs(absl::StatusCode::kUnavailable,
+                         AllOf(HasSubstr(file + ", which"),
+                               HasSubstr("restore its folder, or start in a "
+                                         "fresh --data directory"))));
+    std::filesystem::rename(dir + "-kept", file);
+  }
+  std::filesystem::remove_all(dir);
+  EXPECT_THAT(VerifyCheckpoint(dir, artifact.sha256),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("fresh")));
 }
 
 TEST_F(CheckpointTest, AMissingFolderIsUnavailable) {
