@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
 #include "spdlog/spdlog.h"
+#include "worker/agent/repeat.h"
 
 namespace iclsweep {
 namespace {
@@ -34,35 +35,6 @@ Cause CauseOf(const absl::Status& status) {
       return Cause::kFailed;
   }
 }
-
-// Repeats a call until it is answered, after 0.2, 0.4, ... 5 seconds. The log
-// gets a line for the first failure, one a minute, and one when it is over.
-class Repeat {
- public:
-  Repeat(const char* what, Clock* clock) : what_(what), clock_(clock) {}
-  // Micros to wait before the next try.
-  int64_t After(const absl::Status& failure) {
-    const int64_t now = clock_->MonotonicMicros();
-    if (!failed_ || now - told_us_ >= kTellEveryUs) {
-      spdlog::warn("cannot {}: {}; trying again", what_,
-                   std::string(failure.message()));
-      told_us_ = now;
-    }
-    failed_ = true;
-    return std::exchange(pause_, std::min<int64_t>(pause_ * 2, 5'000'000));
-  }
-  void Answered() const {
-    if (failed_) spdlog::info("the coordinator answers: could {}", what_);
-  }
-
- private:
-  static constexpr int64_t kTellEveryUs = 60'000'000;
-  const char* what_;
-  Clock* clock_;
-  bool failed_ = false;
-  int64_t told_us_ = 0;
-  int64_t pause_ = 200'000;
-};
 
 }  // namespace
 
