@@ -1,4 +1,5 @@
 // A store that fails, and a loop that stops.
+#include <filesystem>
 #include <semaphore>
 
 #include "tests/coordinator/loop/loop_fixture.h"
@@ -106,6 +107,29 @@ TEST_F(LoopFailuresTest, ResultOfAFailedCommitIsAcceptedWhenSentAgain) {
   EXPECT_THAT(Rows("SELECT state, last_attempt FROM job"),
               ElementsAre("done|1"));
   EXPECT_THAT(Rows("SELECT count(*) FROM result"), ElementsAre("1"));
+}
+
+TEST_F(LoopFailuresTest, PartialCheckpointsOutliveAFailedCommit) {
+  Submit(
+      "name: t\nmodel: {layers: 1, heads: 1, width: 8}\ndata: {dims: 2}\n"
+      "train: {points: 16, steps: 10}\n");
+  const int64_t worker = Register("slot");
+  const v1::LeasedJob job = Lease(worker);
+  const std::string checkpoint =
+      absl::StrCat(dir_.Path("partial"), "/",
+                   ToHex(*JobKeyFromBytes(job.job_key())), "/1/step-5");
+  std::filesystem::create_directories(checkpoint);
+  HoldLoop();
+  store_->FailCommits(3);
+  AskedComplete complete = PostComplete(worker, Done(job));
+  LetGo();
+  EXPECT_THAT(complete.Wait(), StatusIs(kUnavailable, HasSubstr("disk")));
+  Sync(worker);
+  Sync(worker);  // what the first one's batch removed is gone by now
+  EXPECT_TRUE(std::filesystem::exists(checkpoint));
+  EXPECT_EQ(Complete(worker, Done(job)), v1::COMPLETION_VERDICT_COMMITTED);
+  Sync(worker);
+  EXPECT_FALSE(std::filesystem::exists(checkpoint));
 }
 
 TEST_F(LoopFailuresTest, LeaseOfAFailedCommitWasNeverGiven) {
