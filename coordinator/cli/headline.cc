@@ -34,7 +34,7 @@ struct Shape {
   std::string stage;
   std::string title;
   std::string columns;
-  std::string filter;
+  std::string filter;  // $sweep stands for the sweep's quoted name
 };
 
 std::string MeanColumns(
@@ -78,9 +78,9 @@ Shape TrainShape() {
                        ",\n  avg(CASE WHEN predictor = 'model' THEN value END) "
                        "/ avg(CASE WHEN predictor = 'zero' THEN value END) "
                        "AS normalised"),
-          "name = 'error' AND position = (SELECT max(position) FROM results AS "
-          "r WHERE r.sweep = results.sweep AND "
-          "r.stage = 'train' AND r.cell = results.cell)"};
+          "name = 'error' AND (cell, position) IN (SELECT cell, max(position) "
+          "FROM results WHERE sweep = $sweep AND stage = 'train' AND "
+          "name = 'error' GROUP BY cell)"};
 }
 
 // Ridge where its penalty is above 0. Without a penalty its rows are those of
@@ -267,10 +267,11 @@ absl::StatusOr<std::vector<Headline>> Headlines(Database* database,
         (shape.stage == "theory" && present.contains("evaluate")))
       continue;
     const std::string axes = AxisColumnsOf(shape.stage, own, all);
-    std::string sql =
-        absl::StrCat("SELECT ", axes.empty() ? "sweep" : axes, shape.columns,
-                     "\nFROM results WHERE sweep = ", Quote(sweep),
-                     " AND stage = '", shape.stage, "' AND ", shape.filter);
+    std::string sql = absl::StrCat(
+        "SELECT ", axes.empty() ? "sweep" : axes, shape.columns,
+        "\nFROM results WHERE sweep = ", Quote(sweep), " AND stage = '",
+        shape.stage, "' AND ",
+        absl::StrReplaceAll(shape.filter, {{"$sweep", Quote(sweep)}}));
     if (!axes.empty())
       absl::StrAppend(&sql, "\nGROUP BY ", axes, " ORDER BY ", axes);
     ASSIGN_OR_RETURN(std::string note,
