@@ -76,8 +76,8 @@ class LocalSweep {
                      ParseSweep(yaml_, arguments_.file, options));
     for (const std::string& warning : spec.warnings)
       absl::FPrintF(stderr, "iclsweep: warning: %s\n", warning);
-    SocketDirectory::RemoveStale(SocketDirectory::Base());
     RETURN_IF_ERROR(CheckWorkers());
+    SocketDirectory::RemoveStale(SocketDirectory::Base());
     RETURN_IF_ERROR(StartCoordinator());
     SweepClient client(coordinator_->address());
     ASSIGN_OR_RETURN(
