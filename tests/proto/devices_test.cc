@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using testing::StatusIs;
 
 DevicesFound Machine(int cores, int gpus,
-                     std::optional<std::string> visible = std::nullopt) {
+                     const std::optional<std::string>& visible = std::nullopt) {
   DevicesFound found;
   found.cores = cores;
   found.gpus = gpus;

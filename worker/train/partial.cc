@@ -74,7 +74,7 @@ absl::Status PartialStore::Save(const PartialState& state) const {
     description["curve"].push_back({point.name, point.step, point.value});
   const std::string target =
       (fs::path(OwnDirectory()) / absl::StrCat("step-", state.step)).string();
-  const absl::Status published = PublishDirectory(
+  absl::Status published = PublishDirectory(
       target, [&](const std::string& temporary) -> absl::Status {
         RETURN_IF_ERROR(WriteSafetensors(
             (fs::path(temporary) / "state.safetensors").string(),
