@@ -1,5 +1,7 @@
 #include "proto/base/address.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <sys/un.h>
 
 #include <algorithm>
@@ -24,6 +26,16 @@ bool IsHost(absl::string_view text) {
          });
 }
 
+// Addresses only: the name 127.example.org may be of any machine.
+bool IsLoopback(const std::string& host) {
+  in_addr v4 = {};
+  in6_addr v6 = {};
+  if (::inet_pton(AF_INET, host.c_str(), &v4) == 1)
+    return ntohl(v4.s_addr) >> IN_CLASSA_NSHIFT == IN_LOOPBACKNET;
+  return ::inet_pton(AF_INET6, host.c_str(), &v6) == 1 &&
+         IN6_IS_ADDR_LOOPBACK(&v6);
+}
+
 absl::StatusOr<uint16_t> ParsePort(absl::string_view prefix,
                                    absl::string_view text) {
   int port = 0;
@@ -39,8 +51,7 @@ absl::StatusOr<uint16_t> ParsePort(absl::string_view prefix,
 }  // namespace
 
 bool Address::is_local() const {
-  return is_unix() || host == "localhost" || host == "::1" ||
-         absl::StartsWith(host, "127.");
+  return is_unix() || host == "localhost" || IsLoopback(host);
 }
 
 absl::StatusOr<Address> ParseAddress(absl::string_view flag,

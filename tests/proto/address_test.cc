@@ -45,7 +45,7 @@ TEST(AddressTest, LocalIsWhatOtherMachinesDoNotReach) {
     EXPECT_TRUE(address.is_local()) << text;
   }
   for (const char* text : {"0.0.0.0:1", "[::]:1", "head:1", "10.0.0.1:1",
-                           "localhost.example.org:1"}) {
+                           "localhost.example.org:1", "127.example.org:1"}) {
     ASSERT_OK_AND_ASSIGN(const Address address, ParseAddress("--listen", text));
     EXPECT_FALSE(address.is_local()) << text;
   }
