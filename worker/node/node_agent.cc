@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 
 #include "absl/strings/match.h"
@@ -32,21 +31,6 @@ constexpr int64_t kStableUs = 30'000'000;
 constexpr size_t kLogTail = 2'000;
 
 int64_t Now() { return RealClock()->MonotonicMicros(); }
-
-std::string LogOf(const std::string& directory) {
-  return absl::StrCat(directory, "/worker.log");
-}
-
-std::string TailOf(const std::string& file) {
-  std::ifstream in(file, std::ios::binary | std::ios::ate);
-  if (!in) return "";
-  const auto size = static_cast<size_t>(in.tellg());
-  const size_t from = size > kLogTail ? size - kLogTail : 0;
-  in.seekg(static_cast<std::streamoff>(from));
-  std::string tail(size - from, '\0');
-  in.read(tail.data(), static_cast<std::streamsize>(tail.size()));
-  return tail;
-}
 
 // The environment of a child: one thread pool size, one instruction set, one
 // device.
@@ -86,14 +70,10 @@ std::string Describe(int wait_status) {
 
 NodeAgent::NodeAgent(NodeOptions options) : options_(std::move(options)) {
   for (const SlotPlan& slot : options_.slots) {
-    Child child;
-    child.slot = slot;
-    child.directory = absl::StrCat(options_.work_dir, "/", slot.name);
-    std::error_code none_yet;
-    const auto size =
-        std::filesystem::file_size(LogOf(child.directory), none_yet);
-    if (!none_yet) child.log_told = static_cast<int64_t>(size);
-    children_.push_back(std::move(child));
+    const std::string directory =
+        absl::StrCat(options_.work_dir, "/", slot.name);
+    children_.push_back(
+        {.slot = slot, .directory = directory, .log = WorkerLog(directory)});
   }
 }
 
@@ -123,7 +103,7 @@ absl::Status NodeAgent::Start(Child* child) {
       ChildEnvironment(child->slot, options_.threads_per_slot);
   ASSIGN_OR_RETURN(child->pid,
                    StartProgram({std::move(arguments), std::move(environment),
-                                 LogOf(child->directory)}));
+                                 child->log.file()}));
   child->started_us = Now();
   return absl::OkStatus();
 }
@@ -143,7 +123,7 @@ void NodeAgent::OnExit(Child* child, int wait_status) {
     return;
   }
   WriteExit(child->directory, std::string(CauseName(Cause::kCrashed)),
-            Describe(wait_status), TailOf(LogOf(child->directory)));
+            Describe(wait_status), child->log.Tail(kLogTail));
   const bool stable = Now() - child->started_us > kStableUs;
   child->pause_us = stable || child->pause_us == 0
                         ? kFirstPauseUs
@@ -153,22 +133,13 @@ void NodeAgent::OnExit(Child* child, int wait_status) {
                Describe(wait_status), child->pause_us / 1000);
 }
 
-void NodeAgent::TellLog(Child* child, bool ended) {
-  std::ifstream log(LogOf(child->directory), std::ios::binary);
-  if (!log || !log.seekg(child->log_told)) return;
-  for (std::string line; std::getline(log, line);) {
-    if (log.eof() && !ended) return;  // still being written
-    child->log_told += static_cast<int64_t>(line.size()) + 1;
-    std::fprintf(stderr, "%s: %s\n", child->slot.name.c_str(), line.c_str());
-  }
-}
-
 void NodeAgent::Reap() {
   for (Child& child : children_) {
     int wait_status = 0;
     const bool ended = child.pid != 0 &&
                        ::waitpid(child.pid, &wait_status, WNOHANG) == child.pid;
-    TellLog(&child, ended);
+    for (const std::string& line : child.log.NewLines(ended))
+      std::fprintf(stderr, "%s: %s\n", child.slot.name.c_str(), line.c_str());
     if (ended) OnExit(&child, wait_status);
   }
 }

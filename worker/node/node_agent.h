@@ -1,8 +1,8 @@
 // The parent process of a machine's workers: starts one child per slot with
 // exactly that slot's device visible, starts it again (with a pause) when it
 // dies, notes how it died for its successor, repeats what it logs, and passes
-// signals on. It makes no
-// RPC and touches no tensor, so nothing a job does can take it down.
+// signals on. It makes no RPC and touches no tensor, so nothing a job does can
+// take it down.
 #pragma once
 
 #include <sys/types.h>
@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "proto/base/devices.h"
+#include "worker/node/worker_log.h"
 
 namespace iclsweep {
 
@@ -44,14 +45,12 @@ class NodeAgent {
     int64_t pause_us = 0;
     bool finished = false;  // not to be started again
     int exit_code = 0;
-    int64_t log_told = 0;  // bytes of its log repeated on stderr
+    WorkerLog log;
   };
 
   absl::Status Start(Child* child);
+  // Repeats what the children logged, and sees which of them ended.
   void Reap();
-  // New whole lines of a child's log, with the slot's name; when it has ended,
-  // the rest too.
-  void TellLog(Child* child, bool ended);
   void OnExit(Child* child, int wait_status);
   void SignalAll(int signal);
   bool AllFinished() const;
