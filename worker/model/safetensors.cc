@@ -26,36 +26,36 @@ static_assert(std::endian::native == std::endian::little,
 constexpr uint64_t kMaxHeader = 100'000'000;
 constexpr size_t kPrefix = 8;
 
-struct Type {
+struct StoredType {
   const char* name;
   at::ScalarType scalar;
   uint64_t bytes;
 };
 
 // In the order of the format's own list: the writer puts later ones first.
-constexpr Type kTypes[] = {{"BOOL", at::kBool, 1},  {"U8", at::kByte, 1},
-                           {"I8", at::kChar, 1},    {"I16", at::kShort, 2},
-                           {"F16", at::kHalf, 2},   {"BF16", at::kBFloat16, 2},
-                           {"I32", at::kInt, 4},    {"F32", at::kFloat, 4},
-                           {"F64", at::kDouble, 8}, {"I64", at::kLong, 8}};
+constexpr StoredType kTypes[] = {
+    {"BOOL", at::kBool, 1}, {"U8", at::kByte, 1},   {"I8", at::kChar, 1},
+    {"I16", at::kShort, 2}, {"F16", at::kHalf, 2},  {"BF16", at::kBFloat16, 2},
+    {"I32", at::kInt, 4},   {"F32", at::kFloat, 4}, {"F64", at::kDouble, 8},
+    {"I64", at::kLong, 8}};
 
-const Type* FindType(absl::string_view name) {
+const StoredType* FindType(absl::string_view name) {
   const auto* found =
       std::find_if(std::begin(kTypes), std::end(kTypes),
-                   [&](const Type& t) { return name == t.name; });
+                   [&](const StoredType& t) { return name == t.name; });
   return found == std::end(kTypes) ? nullptr : found;
 }
 
-const Type* FindType(at::ScalarType scalar) {
+const StoredType* FindType(at::ScalarType scalar) {
   const auto* found =
       std::find_if(std::begin(kTypes), std::end(kTypes),
-                   [&](const Type& t) { return t.scalar == scalar; });
+                   [&](const StoredType& t) { return t.scalar == scalar; });
   return found == std::end(kTypes) ? nullptr : found;
 }
 
 struct Entry {
   std::string name;
-  const Type* type = nullptr;
+  const StoredType* type = nullptr;
   std::vector<int64_t> shape;
   uint64_t begin = 0;
   uint64_t end = 0;
@@ -259,9 +259,9 @@ absl::StatusOr<TensorFile> ReadSafetensors(const std::string& path) {
 }
 
 absl::StatusOr<std::string> SerializeSafetensors(const TensorFile& content) {
-  std::vector<std::pair<const Type*, std::string>> order;
+  std::vector<std::pair<const StoredType*, std::string>> order;
   for (const auto& [name, tensor] : content.tensors) {
-    const Type* type = FindType(tensor.scalar_type());
+    const StoredType* type = FindType(tensor.scalar_type());
     if (type == nullptr)
       return absl::InvalidArgumentError(
           absl::StrCat("tensor ", name, ": its type cannot be stored"));
@@ -279,7 +279,8 @@ absl::StatusOr<std::string> SerializeSafetensors(const TensorFile& content) {
     ASSIGN_OR_RETURN(
         const at::Tensor tensor,
         CatchTorch(
-            absl::StrCat("tensor ", name), [&]() -> absl::StatusOr<at::Tensor> {
+            absl::StrCat("tensor ", name),
+            [&, &name = name]() -> absl::StatusOr<at::Tensor> {
               return content.tensors.at(name).detach().cpu().contiguous();
             }));
     const size_t begin = data.size();
