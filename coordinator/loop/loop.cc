@@ -137,6 +137,7 @@ void Loop::Main() {
           absl::StrCat("the store failed: ", status.message()));
       for (PendingReply& reply : replies_) reply.done(retry);
       replies_.clear();
+      answers_.clear();
       done_keys_.clear();
       FailAll(&calls, retry);
       FailParked(retry);
@@ -152,6 +153,7 @@ absl::Status Loop::RunBatch(std::vector<AnyCall>* calls) {
     RETURN_IF_ERROR(std::visit([this](auto& c) { return Handle(c); }, call));
   }
   RETURN_IF_ERROR(ExpandSome());
+  RETURN_IF_ERROR(AnswerPolls());
   RETURN_IF_ERROR(store_->Commit());
   workers_ = core_.connected_workers();
   std::vector<PendingReply> replies;
@@ -307,26 +309,30 @@ absl::Status Loop::Write(const Effects& effects) {
   for (const JobStateChanged& change : effects.job_states) {
     RETURN_IF_ERROR(store_->SetJobState(change.job, change.state));
   }
-  return AnswerPolls(effects.answers);
+  answers_.insert(answers_.end(), effects.answers.begin(),
+                  effects.answers.end());
+  return absl::OkStatus();
 }
 
-absl::Status Loop::AnswerPolls(const std::vector<LeaseAnswered>& answers) {
-  std::vector<Completed> unreadable;
-  for (const LeaseAnswered& answer : answers) {
-    const auto waiting = parked_.find({answer.worker, answer.request});
-    if (waiting == parked_.end()) continue;
-    for (LeaseCall& call : waiting->second) {
-      RETURN_IF_ERROR(FillLease(answer, call.response, &unreadable));
-      Reply(
-          std::move(call.done),
-          answer.unknown_worker
-              ? absl::NotFoundError("this worker is not registered (any more)")
-              : absl::OkStatus());
+absl::Status Loop::AnswerPolls() {
+  while (!answers_.empty()) {
+    std::vector<Completed> unreadable;
+    for (const LeaseAnswered& answer : std::exchange(answers_, {})) {
+      const auto waiting = parked_.find({answer.worker, answer.request});
+      if (waiting == parked_.end()) continue;
+      for (LeaseCall& call : waiting->second) {
+        RETURN_IF_ERROR(FillLease(answer, call.response, &unreadable));
+        Reply(std::move(call.done),
+              answer.unknown_worker
+                  ? absl::NotFoundError(
+                        "this worker is not registered (any more)")
+                  : absl::OkStatus());
+      }
+      parked_.erase(waiting);
     }
-    parked_.erase(waiting);
+    for (const Completed& failed : unreadable)
+      RETURN_IF_ERROR(Apply(failed).status());
   }
-  for (const Completed& failed : unreadable)
-    RETURN_IF_ERROR(Apply(failed).status());
   return absl::OkStatus();
 }
 

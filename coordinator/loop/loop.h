@@ -162,13 +162,15 @@ class Loop {
                                          const std::vector<JobId>& ids,
                                          uint32_t max_attempts);
 
-  // Applies one event and writes its rows; answered polls become replies.
+  // Applies one event and writes its rows; polls it answers wait in answers_.
   absl::StatusOr<Effects> Apply(const Event& event);
   absl::Status Write(const Effects& effects);
   absl::Status WriteEnd(const AttemptFinished& end, int64_t now_us);
-  absl::Status AnswerPolls(const std::vector<LeaseAnswered>& answers);
-  // A job whose stored inputs cannot be read is left out, and its failure
-  // added.
+  // Makes replies of answers_. At the end of a batch: what a lease is filled
+  // with, the checkpoint of a training say, may come later in it than the event
+  // that gave the lease.
+  absl::Status AnswerPolls();
+  // A job whose inputs cannot be given is left out, and its failure added.
   absl::Status FillLease(const LeaseAnswered& answer,
                          v1::LeaseResponse* response,
                          std::vector<Completed>* unreadable);
@@ -187,6 +189,7 @@ class Loop {
   Core core_;
   std::deque<Expansion> expansions_;
   std::map<std::pair<WorkerId, std::string>, std::vector<LeaseCall>> parked_;
+  std::vector<LeaseAnswered> answers_;  // of this batch
   std::vector<PendingReply> replies_;
   std::vector<std::string> done_keys_;  // of this batch, in hexadecimal
   std::map<WorkerId, StepCount> steps_;

@@ -50,6 +50,24 @@ absl::Status CheckNoRepeats(const StageResult& result) {
   return absl::OkStatus();
 }
 
+// Every job that another one needs leaves an artifact.
+absl::Status SetDependencies(const std::vector<JobPayload::Input>& inputs,
+                             v1::LeasedJob* job) {
+  for (const JobPayload::Input& input : inputs) {
+    if (!input.artifact.has_value()) {
+      return absl::DataLossError(absl::StrCat(
+          "the database has no artifact of the ", StageName(input.stage),
+          " job ", ToHex(input.key), " that this one needs"));
+    }
+    v1::Dependency* dependency = job->add_dependencies();
+    dependency->set_job_key(input.key.bytes.data(), input.key.bytes.size());
+    dependency->set_stage(std::string(StageName(input.stage)));
+    dependency->set_artifact_path(input.artifact->path);
+    dependency->set_artifact_sha256(input.artifact->sha256);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status Loop::Handle(RegisterCall& call) {
@@ -134,22 +152,14 @@ absl::Status Loop::FillLease(const LeaseAnswered& answer,
     job->set_job_id(lease.job.value);
     job->set_attempt(lease.attempt);
     job->set_job_key(payload->key.bytes.data(), payload->key.bytes.size());
-    if (const absl::Status status =
-            SetInputs(payload->stage, payload->inputs, job);
-        !status.ok()) {
-      // The job's own row is damaged: it fails, the others go on.
+    absl::Status status = SetInputs(payload->stage, payload->inputs, job);
+    if (status.ok()) status = SetDependencies(payload->dependencies, job);
+    if (!status.ok()) {
+      // The job's own rows are damaged: it fails, the others go on.
       response->mutable_jobs()->RemoveLast();
       unreadable->push_back({answer.worker, lease, AttemptOutcome::kFailed,
                              Cause::kInvalid, std::string(status.message())});
       continue;
-    }
-    for (const JobPayload::Input& input : payload->dependencies) {
-      v1::Dependency* dependency = job->add_dependencies();
-      dependency->set_job_key(input.key.bytes.data(), input.key.bytes.size());
-      dependency->set_stage(std::string(StageName(input.stage)));
-      if (!input.artifact.has_value()) continue;
-      dependency->set_artifact_path(input.artifact->path);
-      dependency->set_artifact_sha256(input.artifact->sha256);
     }
   }
   return absl::OkStatus();

@@ -32,12 +32,19 @@ class ClusterTest(unittest.TestCase):
         self.assertEqual(canonical(cluster.data, sweep), canonical(alone, "smoke"))
         (hosts,) = rows(cluster.data, "SELECT count(DISTINCT slot_uuid) FROM worker JOIN attempt USING (worker_id)")[0]
         self.assertEqual(hosts, 2, "both workers took part")
+        self.assertEqual(self.unfinished(cluster.data), [])
+
+    def unfinished(self, data):
+        """Attempts that did not end with a result; where nobody killed anything there are none."""
+        return rows(data, "SELECT job_id, outcome, cause, message FROM attempt WHERE outcome <> 'done'")
 
     def test_checkpoint_interval_changes_no_result(self):
         outputs = []
         for every in ("1", "37"):
             data = self.folder / ("every-" + every)
-            cli("run", SMOKE, "--data", data, "--workers", "2", "--checkpoint-every", every)
+            # Two trainings, so that the third worker waits when the first of them ends.
+            cli("run", SMOKE, "--data", data, "--workers", "3", "--checkpoint-every", every)
+            self.assertEqual(self.unfinished(data), [])
             outputs.append(canonical(data, "smoke"))
         self.assertEqual(outputs[0], outputs[1])
 

@@ -148,6 +148,26 @@ TEST_F(LoopFailuresTest, LeaseOfAFailedCommitWasNeverGiven) {
   EXPECT_EQ(Lease(Register("slot")).attempt(), 1U);
 }
 
+TEST_F(LoopFailuresTest, LeaseOfABatchThatFailedMidwayWasNeverGiven) {
+  Submit(
+      "name: t\nmodel: {layers: 1, heads: 1, width: 8}\ndata: {dims: 2}\n"
+      "train: {points: 16, steps: 10}\nprompt: {tasks: 2}\n"
+      "evaluate: {prompts: 4}\n");
+  const int64_t trainer = Register("trainer");
+  const v1::LeasedJob train = Lease(trainer);
+  const int64_t idle = Register("idle");
+  AskedLease parked = PostLease(idle, "parked", 10'000);
+  Sync(trainer);
+  store_->FailResult();  // after evaluate was given to the idle worker
+  EXPECT_THAT(PostComplete(trainer, Done(train)).Wait(),
+              StatusIs(kUnavailable, HasSubstr("disk")));
+  EXPECT_THAT(parked.Wait(), StatusIs(kUnavailable, HasSubstr("disk")));
+  EXPECT_THAT(PostLease(idle, "parked", 0).Wait(),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("registered")));
+  EXPECT_EQ(Complete(trainer, Done(train)), v1::COMPLETION_VERDICT_COMMITTED);
+  EXPECT_EQ(Lease(Register("idle")).attempt(), 1U);
+}
+
 TEST_F(LoopFailuresTest, ExpansionGoesOnWhereTheDiskHadIt) {
   loop_ = nullptr;
   options_.cells_per_step = 1;

@@ -29,6 +29,8 @@ class FaultyStore final : public Store {
   // moved. Set before the loop starts.
   std::function<void()> on_commit;
   std::function<void(uint64_t cells)> on_cells;
+  // The next result cannot be written.
+  void FailResult() { result_fails_ = true; }
   // Its stored inputs read as garbage.
   JobId damaged_job;
 
@@ -87,6 +89,8 @@ class FaultyStore final : public Store {
   }
   absl::Status InsertResult(const Completion& completion,
                             int64_t now_us) override {
+    if (result_fails_.exchange(false))
+      return absl::UnavailableError("result: database or disk is full");
     return store_->InsertResult(completion, now_us);
   }
   absl::Status InsertEvent(absl::string_view kind, JobId job, uint32_t attempt,
@@ -114,6 +118,7 @@ class FaultyStore final : public Store {
  private:
   const std::unique_ptr<Store> store_;
   std::atomic<int> failures_ = 0;
+  std::atomic<bool> result_fails_ = false;
 };
 
 }  // namespace iclsweep::testing

@@ -199,6 +199,8 @@ class LoopFixture : public ::testing::Test {
         DoneCompletion(RefOf(job), *JobKeyFromBytes(job.job_key()),
                        {MeasurementOf("noop", "index", value)});
     completion.database_uuid = DatabaseUuid();
+    if (job.has_train())
+      completion.result.artifact = Artifact{"some/path", "c0ffee", 5};
     return completion;
   }
   Completion Failed(const v1::LeasedJob& job, Cause cause) {

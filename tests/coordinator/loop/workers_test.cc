@@ -85,9 +85,7 @@ TEST_F(LoopWorkersTest, DependentJobCarriesTheArtifactOfWhatItNeeds) {
   ASSERT_TRUE(train.has_train());
   EXPECT_EQ(train.train().train().steps(), 10);
   EXPECT_EQ(Lease(worker).job_id(), 0);  // evaluate is blocked
-  Completion completion = Done(train);
-  completion.result.artifact = Artifact{"some/path", "c0ffee", 5};
-  Complete(worker, completion);
+  Complete(worker, Done(train));
   const v1::LeasedJob evaluate = Lease(worker);
   ASSERT_TRUE(evaluate.has_evaluate());
   ASSERT_THAT(evaluate.dependencies(), SizeIs(1));
@@ -95,6 +93,43 @@ TEST_F(LoopWorkersTest, DependentJobCarriesTheArtifactOfWhatItNeeds) {
   EXPECT_EQ(evaluate.dependencies(0).job_key(), train.job_key());
   EXPECT_EQ(evaluate.dependencies(0).artifact_path(), "some/path");
   EXPECT_EQ(evaluate.dependencies(0).artifact_sha256(), "c0ffee");
+}
+
+TEST_F(LoopWorkersTest, WhoWaitsWhenTheTrainingEndsGetsItsArtifactToo) {
+  Submit(
+      "name: t\nmodel: {layers: 1, heads: 1, width: 8}\ndata: {dims: 2}\n"
+      "train: {points: 16, steps: 10}\nprompt: {tasks: 2}\n"
+      "evaluate: {prompts: 4}\n");
+  const int64_t trainer = Register("slot-1");
+  const int64_t idle = Register("slot-2");
+  const v1::LeasedJob train = Lease(trainer);
+  AskedLease parked = PostLease(idle, "parked", 10'000);
+  Complete(trainer, Done(train));
+  ASSERT_OK(parked.Wait());
+  ASSERT_THAT(parked.response().jobs(), SizeIs(1));
+  const v1::LeasedJob& evaluate = parked.response().jobs(0);
+  ASSERT_THAT(evaluate.dependencies(), SizeIs(1));
+  EXPECT_EQ(evaluate.dependencies(0).artifact_path(), "some/path");
+  EXPECT_EQ(evaluate.dependencies(0).artifact_sha256(), "c0ffee");
+}
+
+TEST_F(LoopWorkersTest, JobWhoseInputHasNoArtifactFailsByName) {
+  Submit(
+      "name: t\nmodel: {layers: 1, heads: 1, width: 8}\ndata: {dims: 2}\n"
+      "train: {points: 16, steps: 10}\nprompt: {tasks: 2}\n"
+      "evaluate: {prompts: 4}\n");
+  const int64_t worker = Register("slot");
+  const v1::LeasedJob train = Lease(worker);
+  Completion completion = Done(train);
+  completion.result.artifact.reset();
+  Complete(worker, completion);
+  EXPECT_EQ(Lease(worker).job_id(), 0);
+  EXPECT_THAT(
+      Rows("SELECT cause, message FROM attempt WHERE outcome <> 'done'"),
+      ElementsAre(
+          HasSubstr(absl::StrCat("invalid|the database has no artifact of the "
+                                 "train job ",
+                                 ToHex(*JobKeyFromBytes(train.job_key()))))));
 }
 
 TEST_F(LoopWorkersTest, PartialCheckpointsGoWhenTheTrainingIsCommitted) {
