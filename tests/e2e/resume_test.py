@@ -128,7 +128,7 @@ class ResumeTest(unittest.TestCase):
             lines = errors.strip().splitlines()[-3:]
             self.assertIn("failed: cell 0, evaluate: ", lines[0])
             self.assertIn(f"checkpoint: {data}/artifacts/", lines[0])
-            self.assertIn("was removed; restore its folder, or start in a fresh --data directory", lines[0])
+            self.assertIn("was removed; jobs that needed it stay failed: start in a fresh --data directory", lines[0])
             self.assertEqual(lines[1], "and 3 more")
             self.assertIn("4 jobs failed: iclsweep query", lines[2])
             self.assertEqual("nothing to run: 4 jobs failed; every other job of this sweep is finished" in output, again, output)

@@ -165,6 +165,10 @@ absl::StatusOr<Artifact> Describe(const std::string& directory,
 
 namespace {
 
+// With a checkpoint of our own that is gone.
+constexpr char kWhatToDo[] =
+    "jobs that needed it stay failed: start in a fresh --data directory";
+
 // Of a training of ours: what somebody took away by hand.
 absl::Status CheckNothingRemoved(const std::string& dir) {
   const std::string manifest(kManifestName);
@@ -173,10 +177,9 @@ absl::Status CheckNothingRemoved(const std::string& dir) {
     const std::string file = Join(dir, name);
     std::error_code error;
     if (fs::exists(file, error) || error) continue;
-    return absl::UnavailableError(absl::StrCat(
-        "checkpoint: ", file,
-        ", which the training made, was removed; restore its folder, or start "
-        "in a fresh --data directory"));
+    return absl::UnavailableError(
+        absl::StrCat("checkpoint: ", file,
+                     ", which the training made, was removed; ", kWhatToDo));
   }
   return absl::OkStatus();
 }
@@ -189,15 +192,19 @@ absl::Status VerifyCheckpoint(const std::string& dir,
       fs::exists(Join(dir, std::string(kManifestName).c_str()));
   if (!has_manifest && sha256.empty()) return absl::OkStatus();
   if (!sha256.empty()) RETURN_IF_ERROR(CheckNothingRemoved(dir));
-  if (const absl::Status status = CheckManifest(dir); !status.ok())
-    return Damaged(status);
+  if (const absl::Status status = CheckManifest(dir); !status.ok()) {
+    const absl::Status damaged = Damaged(status);
+    if (sha256.empty()) return damaged;
+    return absl::UnavailableError(
+        absl::StrCat(damaged.message(), "; ", kWhatToDo));
+  }
   if (sha256.empty()) return absl::OkStatus();
   const std::string weights = Join(dir, kModelFile);
   ASSIGN_OR_RETURN(const std::string found, Sha256HexOfFile(weights));
   if (found == sha256) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat(
       "checkpoint: ", weights, " is not what was trained: SHA-256 ", found,
-      ", recorded ", sha256, "; restore it from a copy"));
+      ", recorded ", sha256, "; ", kWhatToDo));
 }
 
 absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(const std::string& dir,
