@@ -23,14 +23,22 @@ namespace {
 constexpr int64_t kSlotWaitUs = 60'000'000;
 
 // An earlier process of this slot may still be saving its checkpoint.
-absl::StatusOr<std::unique_ptr<Slot>> OpenSlot(const std::string& directory) {
+// Cancelled when one of `signals` comes meanwhile.
+absl::StatusOr<std::unique_ptr<Slot>> OpenSlot(const std::string& directory,
+                                               const sigset_t& signals) {
   const int64_t since = RealClock()->MonotonicMicros();
-  while (true) {
-    absl::StatusOr<std::unique_ptr<Slot>> slot = Slot::Open(directory);
-    if (!absl::IsFailedPrecondition(slot.status())) return slot;
-    if (RealClock()->MonotonicMicros() - since > kSlotWaitUs) return slot;
-    RealClock()->SleepMicros(20'000);
+  absl::StatusOr<std::unique_ptr<Slot>> slot = Slot::Open(directory);
+  if (absl::IsFailedPrecondition(slot.status()))
+    spdlog::warn("{}; waiting for it, {} s at most",
+                 std::string(slot.status().message()), kSlotWaitUs / 1'000'000);
+  while (absl::IsFailedPrecondition(slot.status()) &&
+         RealClock()->MonotonicMicros() - since < kSlotWaitUs) {
+    const timespec pause{0, 20'000'000};
+    if (::sigtimedwait(&signals, nullptr, &pause) > 0)
+      return absl::CancelledError("told to stop");
+    slot = Slot::Open(directory);
   }
+  return slot;
 }
 
 int ExitCode(const absl::Status& status) {
@@ -49,7 +57,9 @@ int RunChild(const ChildOptions& options) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before any thread exists
   if (!FollowParent()) return 0;  // the node agent is gone already
 
-  absl::StatusOr<std::unique_ptr<Slot>> slot = OpenSlot(options.slot_dir);
+  absl::StatusOr<std::unique_ptr<Slot>> slot =
+      OpenSlot(options.slot_dir, signals);
+  if (absl::IsCancelled(slot.status())) return 0;
   if (!slot.ok()) return ExitCode(slot.status());
   const absl::StatusOr<Provenance> provenance =
       SetUpDevice(options.device, options.threads);
@@ -66,7 +76,7 @@ int RunChild(const ChildOptions& options) {
       MakeGrpcLink(options.coordinator, *provenance, RunStage);
   Agent agent(agent_options, link.get(), slot->get(), RealClock());
 
-  std::jthread signal_thread([&](std::stop_token stop) {
+  std::jthread signal_thread([&](const std::stop_token& stop) {
     int received = 0;
     while (!stop.stop_requested()) {
       const timespec timeout{0, 100'000'000};

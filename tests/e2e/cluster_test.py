@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """A coordinator with two node agents gives the same results, byte for byte, as `run` with one worker."""
+import fcntl
 import os
 import subprocess
 import sys
@@ -33,6 +34,19 @@ class ClusterTest(unittest.TestCase):
         (hosts,) = rows(cluster.data, "SELECT count(DISTINCT slot_uuid) FROM worker JOIN attempt USING (worker_id)")[0]
         self.assertEqual(hosts, 2, "both workers took part")
         self.assertEqual(self.unfinished(cluster.data), [])
+
+    def test_worker_whose_slot_is_in_use_says_so_and_ends_when_told(self):
+        slot = self.folder / "slots/cpu-0"
+        os.makedirs(slot)
+        with open(os.path.join(slot, "lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            worker = subprocess.Popen(
+                [WORKER, "--coordinator", "unix:/nowhere", "--work-dir", self.folder / "slots", "--device", "cpu", "--cpu-slots", "1"],
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment())
+            self.assertTrue(any("is in use by another worker process; waiting for it" in line for line in worker.stdout))
+            worker.terminate()
+            rest, _ = worker.communicate(timeout=300)
+        self.assertEqual(worker.returncode, 0, rest)
 
     def unfinished(self, data):
         """Attempts that did not end with a result; where nobody killed anything there are none."""

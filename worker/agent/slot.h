@@ -1,10 +1,13 @@
 // The slot directory: what survives a worker process. One process holds it at a
 // time (flock).
-//   slot.uuid     identity            lock      flock of the running process
-//   running       the lease being run and its step count, rewritten in place at
-//   every step exit          how the last process ended, written by the node
-//   agent spool/*.result  finished results not acknowledged yet, each with its
-//   checksum
+//
+//   slot.uuid       identity
+//   lock            flock of the running process
+//   running         the lease being run and its step count, rewritten in place
+//                   at every step
+//   exit            how the last process ended, written by the node agent
+//   spool/*.result  finished results not acknowledged yet, each with its
+//                   checksum
 #pragma once
 
 #include <cstdint>
