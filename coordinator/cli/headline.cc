@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "coordinator/cli/table.h"
 #include "proto/base/status_macros.h"
 #include "storage/sqlite/views.h"
@@ -31,6 +32,7 @@ std::string Average(const std::string& condition, const std::string& column,
 }
 
 struct Shape {
+  std::string name;
   std::string stage;
   std::string title;
   std::string columns;
@@ -71,7 +73,7 @@ std::string MeansWithErrors(const std::vector<Compared>& compared) {
 }
 
 Shape TrainShape() {
-  return {"train",
+  return {"train", "train",
           "train: squared error at the last point, on held-out prompts",
           absl::StrCat(Average("predictor = 'model'", "value", "model_error"),
                        Average("predictor = 'zero'", "value", "zero_error"),
@@ -92,7 +94,7 @@ constexpr absl::string_view kRidgeColumn =
 
 Shape EvaluateShape(bool ridge) {
   return {
-      "evaluate",
+      "evaluate", "evaluate",
       "evaluate: squared error at a task's own query (G), after all tasks "
       "(E_final), their difference (delta_E), and\nthe drift (F); means over "
       "tasks and cells; msa = masked linear attention, theory = its closed "
@@ -110,7 +112,7 @@ Shape EvaluateShape(bool ridge) {
 
 Shape PredictionsShape() {
   return {
-      "compare",
+      "compare", "compare",
       "compare: function_update_cosine of finetuning and ICL, mean over cells; "
       "model = finetuned on the prompt's pairs,\nwrong = on another task's "
       "labels, untrained = initial weights; _err = mean of the cells' standard "
@@ -129,7 +131,7 @@ Shape PredictionsShape() {
 }
 
 Shape AgreementShape() {
-  return {"compare",
+  return {"compare_further", "compare",
           "compare, further: signed_agreement of model and wrong; the model's "
           "simaou_raw and simam_after, mean over layers;\n_err as above",
           MeansWithErrors({{"model", "signed_agreement", "model"},
@@ -141,7 +143,7 @@ Shape AgreementShape() {
 
 Shape TheoryShape() {
   return {
-      "theory",
+      "theory", "theory",
       "theory: closed form of linear attention, masked (msa) and not (lsa), "
       "mean over tasks",
       MeanColumns(
@@ -276,7 +278,8 @@ absl::StatusOr<std::vector<Headline>> Headlines(Database* database,
       absl::StrAppend(&sql, "\nGROUP BY ", axes, " ORDER BY ", axes);
     ASSIGN_OR_RETURN(std::string note,
                      ExtrapolatedNote(database, sweep, shape.stage));
-    headlines.push_back({shape.title, std::move(note), std::move(sql)});
+    headlines.push_back(
+        {shape.name, shape.title, std::move(note), std::move(sql)});
   }
   return headlines;
 }
@@ -289,7 +292,13 @@ absl::Status PrintHeadlines(Database* database, const std::string& sweep,
     if (!json)
       absl::PrintF("\n%s\n%s%s\n", headline.title, headline.note,
                    headline.note.empty() ? "" : "\n");
-    ASSIGN_OR_RETURN(Statement query, database->PrepareQuery(headline.sql));
+    ASSIGN_OR_RETURN(
+        Statement query,
+        database->PrepareQuery(
+            json ? absl::StrCat("SELECT ", Quote(headline.name),
+                                " AS \"table\", ",
+                                absl::StripPrefix(headline.sql, "SELECT "))
+                 : headline.sql));
     PrintOptions options;
     options.format = json ? RowFormat::kJsonLines : RowFormat::kAligned;
     options.limit = json ? 0 : 40;

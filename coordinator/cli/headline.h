@@ -12,6 +12,7 @@
 namespace iclsweep {
 
 struct Headline {
+  std::string name;  // "compare_further"; tells the tables apart in JSON
   std::string title;
   std::string note;  // how many cells are extrapolated; empty when none is
   std::string sql;   // what a user could type
@@ -21,7 +22,8 @@ struct Headline {
 absl::StatusOr<std::vector<Headline>> Headlines(Database* database,
                                                 const std::string& sweep);
 
-// Prints every headline table with its query.
+// Prints every headline table with its query; as JSON the rows only, each with
+// the name of its `table`.
 absl::Status PrintHeadlines(Database* database, const std::string& sweep,
                             bool json);
 
