@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <set>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -127,6 +128,17 @@ absl::StatusOr<size_t> PrintAlignedRows(Statement* query,
   return count;
 }
 
+// Readers of JSON keep one of several members of a name.
+absl::Status CheckNamesDiffer(const std::vector<std::string>& names) {
+  std::set<absl::string_view> seen;
+  for (const std::string& name : names) {
+    if (!seen.insert(name).second)
+      return absl::InvalidArgumentError(absl::StrCat(
+          "two columns are named '", name, "'; name them apart with AS"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 RowFormat FormatFor(bool json) {
@@ -156,7 +168,9 @@ absl::StatusOr<size_t> PrintRows(Statement* query, const PrintOptions& options,
     names.push_back(query->ColumnName(column));
   if (options.format == RowFormat::kAligned)
     return PrintAlignedRows(query, names, options, out);
-  if (options.format != RowFormat::kJsonLines) {
+  if (options.format == RowFormat::kJsonLines) {
+    RETURN_IF_ERROR(CheckNamesDiffer(names));
+  } else {
     std::string header;
     for (size_t i = 0; i < names.size(); ++i) {
       const bool csv = options.format == RowFormat::kCsv;

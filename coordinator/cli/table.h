@@ -26,7 +26,8 @@ struct PrintOptions {
 };
 
 // Steps `query` to its end and prints every row. Returns the number of rows;
-// Unavailable when they could not be written.
+// Unavailable when they could not be written, InvalidArgument when JSON would
+// give two columns one name.
 absl::StatusOr<size_t> PrintRows(Statement* query, const PrintOptions& options,
                                  std::FILE* out);
 

@@ -201,6 +201,19 @@ TEST_F(TableTest, QueryThatFailsOnTheWayIsAnError) {
   EXPECT_FALSE(PrintRows(&query, PrintOptions(), out.file()).ok());
 }
 
+TEST_F(TableTest, JsonNeedsNamesThatDiffer) {
+  ASSERT_OK_AND_ASSIGN(Statement query,
+                       database_->PrepareQuery("SELECT 1 AS a, 2 AS a"));
+  Captured out;
+  PrintOptions options;
+  options.format = RowFormat::kJsonLines;
+  EXPECT_THAT(PrintRows(&query, options, out.file()).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("two columns are named 'a'")));
+  EXPECT_EQ(out.Text(), "");
+  EXPECT_EQ(Print("SELECT 1 AS a, 2 AS a", RowFormat::kCsv), "a,a\n1,2\n");
+}
+
 TEST(FormatForTest, JsonIsWhatItIsAskedFor) {
   EXPECT_EQ(FormatFor(true), RowFormat::kJsonLines);
 }
