@@ -65,6 +65,19 @@ absl::Status CheckText(absl::string_view text, absl::string_view file) {
   return absl::OkStatus();
 }
 
+// The commonest cause of a syntax error that does not name it.
+std::string TabHint(absl::string_view text) {
+  int number = 0;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    ++number;
+    const size_t indent = std::min(line.find_first_not_of(" \t"), line.size());
+    if (absl::StrContains(line.substr(0, indent), '\t'))
+      return absl::StrCat("; line ", number,
+                          " is indented by a tab, YAML takes spaces");
+  }
+  return "";
+}
+
 Place PlaceOf(const YAML::Mark& mark) {
   if (mark.line < 0 || mark.column < 0) return Place();
   return Place{mark.line + 1, mark.column + 1};
@@ -226,7 +239,8 @@ absl::StatusOr<YamlNode> ParseYaml(absl::string_view text,
     return NotYaml(file_name, PlaceOf(error.mark),
                    "more than 64 levels of nesting");
   } catch (const YAML::Exception& error) {
-    return NotYaml(file_name, PlaceOf(error.mark), error.msg);
+    return NotYaml(file_name, PlaceOf(error.mark),
+                   absl::StrCat(error.msg, TabHint(text)));
   } catch (const std::exception& error) {
     return NotYaml(file_name, Place(), error.what());
   }
