@@ -221,10 +221,17 @@ absl::StatusOr<Statement> Database::PrepareQuery(absl::string_view sql) {
   }
   Statement query(this, prepared, Statement::Keep::kOwned, absl::OkStatus());
   if (prepared == nullptr) return BadQuery("no SQL statement given");
-  const absl::string_view tail(
-      rest, static_cast<size_t>(sql.data() + sql.size() - rest));
-  if (tail.find_first_not_of(" \t\r\n;") != absl::string_view::npos)
-    return BadQuery("give one statement");
+  for (const char* end = sql.data() + sql.size(); rest < end;) {
+    // Comments and empty statements are fine; what cannot be prepared is not.
+    sqlite3_stmt* second = nullptr;
+    const char* from = rest;
+    const int tail = sqlite3_prepare_v2(
+        connection_, from, static_cast<int>(end - from), &second, &rest);
+    sqlite3_finalize(second);
+    if (tail != SQLITE_OK || second != nullptr)
+      return BadQuery("give one statement");
+    if (rest == from) break;
+  }
   // ATTACH, BEGIN and many a PRAGMA count as reading, but have no rows to show.
   if (sqlite3_stmt_readonly(prepared) == 0 ||
       sqlite3_column_count(prepared) == 0)

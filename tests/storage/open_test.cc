@@ -250,6 +250,8 @@ TEST_F(OpenTest, QueriesFromOutsideMayOnlyRead) {
       {"PRAGMA user_version = 9", "only statements that read"},
       {"PRAGMA writable_schema = 1", "only statements that read"},
       {"SELECT 1; SELECT 2", "one statement"},
+      {"SELECT 1; -- and\n SELECT 2", "one statement"},
+      {"SELECT 1; what", "one statement"},
       {"SELEKT 1", "syntax error"},
       {"SELECT * FROM nowhere", "no such table"},
       {"", "no SQL statement"},
@@ -262,6 +264,7 @@ TEST_F(OpenTest, QueriesFromOutsideMayOnlyRead) {
         << c.sql;
   }
   EXPECT_OK(database->PrepareQuery("SELECT 1 ; \n ").status());
+  EXPECT_OK(database->PrepareQuery("SELECT 1; -- one\n; /* x */").status());
 }
 
 TEST_F(OpenTest, QueryThatFailsWhileItStepsIsToBlame) {
