@@ -18,9 +18,11 @@ namespace {
 void PrintStatus(const v1::StatusResponse& response, bool from_coordinator,
                  const std::string& data) {
   for (const v1::SweepStatus& sweep : response.sweeps()) {
-    absl::PrintF("sweep %s: %d cells%s%s\n\n", sweep.name(), sweep.cells(),
+    const std::string failures = FailureSummary(sweep);
+    absl::PrintF("sweep %s: %d cells%s%s%s%s\n\n", sweep.name(), sweep.cells(),
                  sweep.expanding() ? ", still expanding" : "",
-                 sweep.finished() ? ", finished" : "");
+                 sweep.finished() ? ", finished" : "",
+                 failures.empty() ? "" : ", ", failures);
     absl::PrintF("%-10s %10s %10s %10s %10s %10s %10s %16s\n", "stage", "jobs",
                  "done", "failed", "leased", "ready", "blocked",
                  "upstream failed");
