@@ -53,7 +53,7 @@ absl::Status WriteDurably(const std::string& file, const std::string& bytes) {
     if (ok) done += static_cast<size_t>(n);
   }
   ok = ok && ::fsync(fd) == 0;
-  const absl::Status failure = ok ? absl::OkStatus() : CannotWrite(temporary);
+  absl::Status failure = ok ? absl::OkStatus() : CannotWrite(temporary);
   ::close(fd);
   if (!ok) return failure;
   if (::rename(temporary.c_str(), file.c_str()) != 0) return CannotWrite(file);

@@ -95,7 +95,7 @@ absl::StatusOr<Replicates> DrawReplicates(const v1::CompareInputs& inputs,
   const Streams streams = StreamsOf(stream);
   const int64_t dims = prompt.data().dims();
   const int64_t demos = int64_t{prompt.tasks()} * prompt.examples_per_task();
-  const auto zeros = [&](std::vector<int64_t> shape) {
+  const auto zeros = [&](const std::vector<int64_t>& shape) {
     return at::zeros(shape, at::TensorOptions().dtype(at::kDouble));
   };
   const int64_t anchors = inputs.compare().anchors();

@@ -170,9 +170,10 @@ void ComparisonTable::AppendRecovery(const Predictions& f,
     if (const std::optional<double> value = RecoveryOf(counts, -1).*part) {
       row.value = *value;
       row.n = total(part == &Recovery::base_rate ? counts.kept : counts.ft);
-      row.standard_error = JackknifeOf(finite_, [&](int64_t without) {
-        return RecoveryOf(counts, without).*part;
-      });
+      row.standard_error =
+          JackknifeOf(finite_, [&, part = part](int64_t without) {
+            return RecoveryOf(counts, without).*part;
+          });
     }
     out->push_back(std::move(row));
   }

@@ -16,11 +16,15 @@ using testing::StatusIs;
 
 constexpr double kDegrees = 180 / 3.14159265358979323846;
 
+// Coordinate k of task i in w[tasks][dims].
+double At(const std::vector<double>& w, int dims, int i, int k) {
+  return w[static_cast<size_t>(i) * static_cast<size_t>(dims) +
+           static_cast<size_t>(k)];
+}
+
 double Dot(const std::vector<double>& w, int dims, int i, int j) {
   double sum = 0;
-  for (int k = 0; k < dims; ++k)
-    sum += w[static_cast<size_t>(i * dims + k)] *
-           w[static_cast<size_t>(j * dims + k)];
+  for (int k = 0; k < dims; ++k) sum += At(w, dims, i, k) * At(w, dims, j, k);
   return sum;
 }
 
@@ -112,39 +116,37 @@ TEST(GeometryTest, SeedPromptAndPurposeChangeTheSet) {
 // moments of one pair must vanish for E[w_i w_j'] to be a multiple of the
 // identity.
 TEST(GeometryTest, CorrelationsAgreeWithTheDrawnSets) {
-  constexpr int kSets = 20000;
-  constexpr int kTasks = 3;
-  constexpr int kDims = 4;
+  constexpr int sets = 20000;
+  constexpr int tasks = 3;
+  constexpr int dims = 4;
   std::vector<v1::PromptParams> prompts = {
-      MakePrompt(kTasks, 1, kDims), MakeAnglePrompt(kTasks, kDims, 40),
-      MakeAnglePrompt(kTasks, kDims, 90), MakePrompt(kTasks, 1, kDims)};
+      MakePrompt(tasks, 1, dims), MakeAnglePrompt(tasks, dims, 40),
+      MakeAnglePrompt(tasks, dims, 90), MakePrompt(tasks, 1, dims)};
   prompts[3].set_geometry(v1::GEOMETRY_CLUSTERED);
   for (const v1::PromptParams& prompt : prompts) {
     ASSERT_OK_AND_ASSIGN(const auto expected, TaskCorrelations(prompt));
-    for (int pair = 0; pair < kTasks * kTasks; ++pair) {
+    for (int pair = 0; pair < tasks * tasks; ++pair) {
       double sum = 0;
       double squares = 0;
       double mixed = 0;
       double mixed_squares = 0;
-      for (uint64_t p = 0; p < kSets; ++p) {
+      for (uint64_t p = 0; p < sets; ++p) {
         ASSERT_OK_AND_ASSIGN(const auto w,
                              DrawTaskSet(prompt, {.seed = 8, .prompt = p}));
-        const double value =
-            Dot(w, kDims, pair / kTasks, pair % kTasks) / kDims;
-        const double off = w[static_cast<size_t>(pair / kTasks * kDims)] *
-                           w[static_cast<size_t>(pair % kTasks * kDims + 1)];
+        const double value = Dot(w, dims, pair / tasks, pair % tasks) / dims;
+        const double off =
+            At(w, dims, pair / tasks, 0) * At(w, dims, pair % tasks, 1);
         sum += value;
         squares += value * value;
         mixed += off;
         mixed_squares += off * off;
       }
-      const double mean = sum / kSets;
+      const double mean = sum / sets;
       const double error =
-          std::sqrt(std::max(squares / kSets - mean * mean, 0.0) / kSets);
+          std::sqrt(std::max(squares / sets - mean * mean, 0.0) / sets);
       EXPECT_NEAR(mean, expected[static_cast<size_t>(pair)], 4 * error + 1e-12)
           << prompt.ShortDebugString() << " pair " << pair;
-      EXPECT_NEAR(mixed / kSets, 0,
-                  4 * std::sqrt(mixed_squares / kSets / kSets));
+      EXPECT_NEAR(mixed / sets, 0, 4 * std::sqrt(mixed_squares / sets / sets));
     }
   }
 }

@@ -1,6 +1,7 @@
 #include "worker/tasks/linear_attention.h"
 
 #include <cmath>
+#include <numeric>
 
 #include "tests/support/status_matchers.h"
 #include "tests/worker/tasks/prompts.h"
@@ -51,6 +52,8 @@ class ExplicitLayer {
   double root_ = 0;
 };
 
+size_t AsIndex(int64_t i) { return static_cast<size_t>(i); }
+
 std::vector<double> Column(const double* x, int dims, double y) {
   std::vector<double> column(x, x + dims);
   column.push_back(y);
@@ -64,16 +67,16 @@ std::vector<std::vector<double>> Columns(const OrderedPrompt& p, int from,
   std::vector<std::vector<double>> columns;
   for (int s = from; s < to; ++s) {
     for (int m = 0; m < p.examples; ++m) {
-      const int point = s * p.examples + m;
-      columns.push_back(Column(&p.inputs[static_cast<size_t>(point * p.dims)],
-                               p.dims, p.labels[static_cast<size_t>(point)]));
+      const int64_t point = int64_t{s} * p.examples + m;
+      columns.push_back(Column(&p.inputs[AsIndex(point * p.dims)], p.dims,
+                               p.labels[AsIndex(point)]));
     }
     columns.push_back(
-        Column(&p.queries[static_cast<size_t>(s * p.dims)], p.dims, 0));
+        Column(&p.queries[AsIndex(int64_t{s} * p.dims)], p.dims, 0));
   }
   if (final_query >= 0)
-    columns.push_back(Column(
-        &p.queries[static_cast<size_t>(final_query * p.dims)], p.dims, 0));
+    columns.push_back(
+        Column(&p.queries[AsIndex(int64_t{final_query} * p.dims)], p.dims, 0));
   return columns;
 }
 
@@ -91,8 +94,8 @@ TEST(LinearAttentionTest, MaskedPredictionsEqualTheExplicitLayer) {
   for (const auto& [tasks, examples, dims] :
        {std::array{3, 4, 3}, {1, 1, 1}, {5, 19, 20}, {4, 2, 7}}) {
     const OrderedPrompt prompt = DrawOne(tasks, examples, dims);
-    std::vector<double> eigenvalues;
-    for (int i = 0; i < dims; ++i) eigenvalues.push_back(0.5 + i);
+    std::vector<double> eigenvalues(AsIndex(dims));
+    std::iota(eigenvalues.begin(), eigenvalues.end(), 0.5);
     const std::vector<double> gamma = GammaDiagonal(eigenvalues, 10, 0.2);
     const QueryPredictions got = PredictMsa(prompt, gamma);
     for (int s = 0; s < tasks; ++s) {

@@ -72,9 +72,9 @@ TEST(PromptTest, ABlockDoesNotDependOnWhereItStarts) {
   ASSERT_OK_AND_ASSIGN(const PromptBlock whole, DrawPrompts(prompt, 1, 0, 5));
   ASSERT_OK_AND_ASSIGN(const PromptBlock part, DrawPrompts(prompt, 1, 3, 2));
   EXPECT_TRUE(std::equal(part.labels.begin(), part.labels.end(),
-                         whole.labels.begin() + 3 * 2 * 3));
+                         &whole.labels[size_t{3} * 2 * 3]));
   EXPECT_TRUE(std::equal(part.query_labels.begin(), part.query_labels.end(),
-                         whole.query_labels.begin() + 3 * 2));
+                         &whole.query_labels[size_t{3} * 2]));
 }
 
 TEST(PromptTest, OrdersShowTheSameTasksElsewhere) {

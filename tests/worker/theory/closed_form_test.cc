@@ -20,9 +20,9 @@ InputCovariance Diagonal(const std::vector<double>& eigenvalues, int64_t length,
 
 // [count][dims] independent standard normal tasks.
 std::vector<double> SomeTasks(int count, int dims, uint64_t seed) {
-  std::vector<double> w(static_cast<size_t>(count * dims));
-  FillNormal({.seed = seed, .purpose = Purpose::kTaskSet}, count * dims,
-             w.data());
+  const int64_t size = int64_t{count} * dims;
+  std::vector<double> w(static_cast<size_t>(size));
+  FillNormal({.seed = seed, .purpose = Purpose::kTaskSet}, size, w.data());
   return w;
 }
 
@@ -106,14 +106,14 @@ TEST(ClosedFormTest, IndependentRandomTasksOfTheFixture) {
 // The random-task form is the mean of the fixed-task form over task sets:
 // 40,000 sets of correlated tasks, 4 standard errors.
 TEST(ClosedFormTest, RandomTasksAreTheMeanOverFixedOnes) {
-  constexpr int kSets = 40000;
+  constexpr int sets = 40000;
   const InputCovariance covariance = Diagonal({0.5, 1, 2}, 7, 0.3);
   // w_0 = z_0, w_1 = 0.6 z_0 + 0.8 z_1, w_2 = 0.6 z_0 + 0.8 z_2.
   const TaskMoments random = RandomTasks(
       covariance, {1, .6, .6, .6, 1, .36, .6, .36, 1}, {.1, .2, .3});
   std::array<double, 4> sum{};
   std::array<double, 4> squares{};
-  for (uint64_t p = 0; p < kSets; ++p) {
+  for (uint64_t p = 0; p < sets; ++p) {
     std::vector<double> w = SomeTasks(3, 3, p);
     for (size_t i = 3; i < 9; ++i) w[i] = 0.6 * w[i % 3] + 0.8 * w[i];
     const TaskMoments m = FixedTasks(covariance, w, {.1, .2, .3});
@@ -129,9 +129,9 @@ TEST(ClosedFormTest, RandomTasksAreTheMeanOverFixedOnes) {
       MsaOwnError(random, 4, 2).Total(), MsaFinalError(random, 4, 0).Total(),
       LsaError(random, 4, 1).Total(), MsaDrift(random, 4, 1).Total()};
   for (size_t k = 0; k < 4; ++k) {
-    const double mean = sum[k] / kSets;
+    const double mean = sum[k] / sets;
     EXPECT_NEAR(mean, want[k],
-                4 * std::sqrt((squares[k] / kSets - mean * mean) / kSets))
+                4 * std::sqrt((squares[k] / sets - mean * mean) / sets))
         << k;
   }
 }
@@ -208,21 +208,21 @@ TEST(ClosedFormTest, OwnErrorDependsOnOrderButFinalAndUnmaskedErrorsDoNot) {
 // Equal norms, angle theta, Lambda = I, N infinite, no noise: history helps iff
 // M < (d+1)/(1-cos theta) - 2.
 TEST(ClosedFormTest, HistoryHelpsBelowTheTransferThreshold) {
-  constexpr int kDims = 6;
-  const InputCovariance covariance = Diagonal(std::vector<double>(kDims, 1), 0);
+  constexpr int dims = 6;
+  const InputCovariance covariance = Diagonal(std::vector<double>(dims, 1), 0);
   int helps = 0;
   int hurts = 0;
   for (const double degrees : {20.0, 40.0, 60.0, 90.0}) {
     const double cosine = std::cos(degrees * 3.14159265358979323846 / 180);
-    std::vector<double> w(2 * kDims, 0.0);
+    std::vector<double> w(size_t{2} * dims, 0.0);
     w[0] = 2;
-    w[kDims] = 2 * cosine;
-    w[kDims + 1] = 2 * std::sqrt(1 - cosine * cosine);
+    w[dims] = 2 * cosine;
+    w[dims + 1] = 2 * std::sqrt(1 - cosine * cosine);
     const TaskMoments m = FixedTasks(covariance, w, {0, 0});
     for (int examples = 1; examples < 150; ++examples) {
       const double transfer = MsaOwnError(m, examples, 1).Total() -
                               MsaSingleError(m, examples, 1).Total();
-      const double threshold = (kDims + 1) / (1 - cosine) - 2;
+      const double threshold = (dims + 1) / (1 - cosine) - 2;
       if (std::fabs(examples - threshold) < 1e-6)
         continue;  // exactly at the threshold both are equal
       EXPECT_EQ(transfer < 0, examples < threshold)
@@ -248,7 +248,7 @@ TEST(ClosedFormTest, LongContextsReachTheirLimits) {
   const double gamma[] = {0.9, 1.45, 2.55};  // N = 10
   const std::vector<double> w = {1, 0, -1, 0.5, 1, 0, -1, 2, 0.5};
   const TaskMoments m = FixedTasks(Diagonal(eigenvalues, 10), w, {0, 0, 0});
-  constexpr int kExamples = 10000000;
+  constexpr int examples = 10000000;
   double drift = 0;
   double error = 0;
   for (size_t i = 0; i < 3; ++i) {
@@ -258,8 +258,8 @@ TEST(ClosedFormTest, LongContextsReachTheirLimits) {
     error += eigenvalues[i] * (past / gamma[i] - w[3 + i]) *
              (past / gamma[i] - w[3 + i]);
   }
-  EXPECT_NEAR(MsaDrift(m, kExamples, 1).Total() / drift, 1, 1e-5);
-  EXPECT_NEAR(MsaOwnError(m, kExamples, 1).Total() / error, 1, 1e-5);
+  EXPECT_NEAR(MsaDrift(m, examples, 1).Total() / drift, 1, 1e-5);
+  EXPECT_NEAR(MsaOwnError(m, examples, 1).Total() / error, 1, 1e-5);
 }
 
 TEST(ClosedFormTest, DriftOfIdenticalTasksVanishesInTheMeanForLongContexts) {
