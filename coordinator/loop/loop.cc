@@ -316,23 +316,27 @@ absl::Status Loop::Write(const Effects& effects) {
 
 absl::Status Loop::AnswerPolls() {
   while (!answers_.empty()) {
-    std::vector<Completed> unreadable;
-    for (const LeaseAnswered& answer : std::exchange(answers_, {})) {
-      const auto waiting = parked_.find({answer.worker, answer.request});
-      if (waiting == parked_.end()) continue;
-      for (LeaseCall& call : waiting->second) {
-        RETURN_IF_ERROR(FillLease(answer, call.response, &unreadable));
-        Reply(std::move(call.done),
-              answer.unknown_worker
-                  ? absl::NotFoundError(
-                        "this worker is not registered (any more)")
-                  : absl::OkStatus());
-      }
-      parked_.erase(waiting);
-    }
-    for (const Completed& failed : unreadable)
-      RETURN_IF_ERROR(Apply(failed).status());
+    const LeaseAnswered answer = std::move(answers_.front());
+    answers_.pop_front();
+    RETURN_IF_ERROR(AnswerPoll(answer));
   }
+  return absl::OkStatus();
+}
+
+absl::Status Loop::AnswerPoll(const LeaseAnswered& answer) {
+  const auto waiting = parked_.find({answer.worker, answer.request});
+  if (waiting == parked_.end()) return absl::OkStatus();
+  std::vector<Completed> unreadable;
+  for (LeaseCall& call : waiting->second) {
+    RETURN_IF_ERROR(FillLease(answer, call.response, &unreadable));
+    Reply(std::move(call.done),
+          answer.unknown_worker
+              ? absl::NotFoundError("this worker is not registered (any more)")
+              : absl::OkStatus());
+  }
+  parked_.erase(waiting);
+  for (const Completed& failed : unreadable)
+    RETURN_IF_ERROR(Apply(failed).status());
   return absl::OkStatus();
 }
 

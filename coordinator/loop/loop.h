@@ -170,6 +170,7 @@ class Loop {
   // with, the checkpoint of a training say, may come later in it than the event
   // that gave the lease.
   absl::Status AnswerPolls();
+  absl::Status AnswerPoll(const LeaseAnswered& answer);
   // A job whose inputs cannot be given is left out, and its failure added.
   absl::Status FillLease(const LeaseAnswered& answer,
                          v1::LeaseResponse* response,
@@ -189,7 +190,7 @@ class Loop {
   Core core_;
   std::deque<Expansion> expansions_;
   std::map<std::pair<WorkerId, std::string>, std::vector<LeaseCall>> parked_;
-  std::vector<LeaseAnswered> answers_;  // of this batch
+  std::deque<LeaseAnswered> answers_;  // of this batch
   std::vector<PendingReply> replies_;
   std::vector<std::string> done_keys_;  // of this batch, in hexadecimal
   std::map<WorkerId, StepCount> steps_;
