@@ -128,6 +128,16 @@ absl::StatusOr<size_t> PrintAlignedRows(Statement* query,
   return count;
 }
 
+std::string HeaderLine(const std::vector<std::string>& names,
+                       RowFormat format) {
+  const bool csv = format == RowFormat::kCsv;
+  std::string line;
+  for (const std::string& name : names)
+    absl::StrAppend(&line, &name == &names.front() ? "" : (csv ? "," : "\t"),
+                    csv ? CsvText(name) : TabText(name));
+  return line;
+}
+
 // Readers of JSON keep one of several members of a name.
 absl::Status CheckNamesDiffer(const std::vector<std::string>& names) {
   std::set<absl::string_view> seen;
@@ -171,13 +181,7 @@ absl::StatusOr<size_t> PrintRows(Statement* query, const PrintOptions& options,
   if (options.format == RowFormat::kJsonLines) {
     RETURN_IF_ERROR(CheckNamesDiffer(names));
   } else {
-    std::string header;
-    for (size_t i = 0; i < names.size(); ++i) {
-      const bool csv = options.format == RowFormat::kCsv;
-      absl::StrAppend(&header, i == 0 ? "" : (csv ? "," : "\t"),
-                      csv ? CsvText(names[i]) : TabText(names[i]));
-    }
-    absl::FPrintF(out, "%s\n", header);
+    absl::FPrintF(out, "%s\n", HeaderLine(names, options.format));
   }
   size_t count = 0;
   while (true) {
