@@ -193,7 +193,7 @@ absl::Status VerifyCheckpoint(const std::string& dir,
   if (!has_manifest && sha256.empty()) return absl::OkStatus();
   if (!sha256.empty()) RETURN_IF_ERROR(CheckNothingRemoved(dir));
   if (const absl::Status status = CheckManifest(dir); !status.ok()) {
-    const absl::Status damaged = Damaged(status);
+    absl::Status damaged = Damaged(status);
     if (sha256.empty()) return damaged;
     return absl::UnavailableError(
         absl::StrCat(damaged.message(), "; ", kWhatToDo));
