@@ -14,6 +14,7 @@
 #include "proto/canonical.h"
 #include "proto/convert.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
 
 namespace iclsweep {
 namespace {
@@ -89,14 +90,14 @@ class FakeService final : public v1::WorkerService::Service {
 class GrpcLinkTest : public ::testing::Test {
  protected:
   void SetUp() override {
+    // A socket in a folder of the test's own: connecting to it ends at once.
+    // Over TCP gRPC 1.51 looks at errno after other calls may have set it, and
+    // a first call fails now and then; an agent asks again, these tests do not.
     grpc::ServerBuilder builder;
-    int port = 0;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
-                             &port);
+    builder.AddListeningPort(address_, grpc::InsecureServerCredentials());
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
     ASSERT_NE(server_, nullptr);
-    address_ = absl::StrCat("127.0.0.1:", port);
     link_ = MakeGrpcLink(address_, {"build", "2.11", "cpu/avx2", 3, "host"},
                          [this](const v1::LeasedJob& job, const StageContext&) {
                            ran_.push_back(job.job_id());
@@ -132,7 +133,8 @@ class GrpcLinkTest : public ::testing::Test {
 
   FakeService service_;
   std::unique_ptr<grpc::Server> server_;
-  std::string address_;
+  testing::TempDir dir_;
+  const std::string address_ = absl::StrCat("unix:", dir_.Path("socket"));
   std::vector<int64_t> ran_;
   std::unique_ptr<WorkerLink> link_;
 };
