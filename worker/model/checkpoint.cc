@@ -161,10 +161,6 @@ absl::StatusOr<Artifact> Describe(const std::string& directory,
   return artifact;
 }
 
-}  // namespace
-
-namespace {
-
 // With a checkpoint of our own that is gone.
 constexpr char kWhatToDo[] =
     "jobs that needed it stay failed: start in a fresh --data directory";
