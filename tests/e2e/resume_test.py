@@ -135,7 +135,9 @@ class ResumeTest(unittest.TestCase):
             self.assertNotIn("every job of this sweep is finished", output)
         query = lines[2].split('"')[1]
         self.assertEqual(len(cli("query", query, "--data", data).splitlines()), 1 + 4)
-        self.assertIn("and 3 more", self.tell(0, "status", "b", "--data", data)[0])
+        status = self.tell(0, "status", "b", "--data", data)[0]
+        self.assertIn(" cells, finished, 4 jobs failed\n", status)
+        self.assertIn("and 3 more", status)
 
     def test_results_before_there_are_any_say_so_and_unknown_words_are_named(self):
         cluster = Cluster(self.folder)
