@@ -385,7 +385,8 @@ TEST_F(HeadlineTest, QueriesArePrintedBesideTheirTables) {
   std::fflush(stdout);
   const std::string json = ::testing::internal::GetCapturedStdout();
   EXPECT_EQ(json,
-            "{\"table\":\"theory\",\"sweep\":\"s\",\"msa_G\":1.25,\"msa_E_final\":null,\"msa_F\":"
+            "{\"table\":\"theory\",\"sweep\":\"s\",\"msa_G\":1.25,\"msa_E_"
+            "final\":null,\"msa_F\":"
             "null,\"lsa_G\":null}\n");
 }
 

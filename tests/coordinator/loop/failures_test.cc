@@ -17,6 +17,7 @@ using ::testing::ElementsAre;
 using testing::FaultyStore;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::kTrainThenEvaluate;
 using testing::NoopSweep;
 using ::testing::SizeIs;
 using testing::StatusIs;
@@ -149,10 +150,7 @@ TEST_F(LoopFailuresTest, LeaseOfAFailedCommitWasNeverGiven) {
 }
 
 TEST_F(LoopFailuresTest, LeaseOfABatchThatFailedMidwayWasNeverGiven) {
-  Submit(
-      "name: t\nmodel: {layers: 1, heads: 1, width: 8}\ndata: {dims: 2}\n"
-      "train: {points: 16, steps: 10}\nprompt: {tasks: 2}\n"
-      "evaluate: {prompts: 4}\n");
+  Submit(kTrainThenEvaluate);
   const int64_t trainer = Register("trainer");
   const v1::LeasedJob train = Lease(trainer);
   const int64_t idle = Register("idle");

@@ -221,6 +221,12 @@ class LoopFixture : public ::testing::Test {
   int requests_ = 0;
 };
 
+// One training, and one job that needs its checkpoint.
+inline constexpr char kTrainThenEvaluate[] =
+    "name: t\nmodel: {layers: 1, heads: 1, width: 8}\ndata: {dims: 2}\n"
+    "train: {points: 16, steps: 10}\nprompt: {tasks: 2}\n"
+    "evaluate: {prompts: 4}\n";
+
 // A sweep of `cells` cells, each with one noop job of its own.
 inline std::string NoopSweep(const std::string& name, int cells,
                              const std::string& more = "") {

@@ -14,6 +14,7 @@ using testing::AskedRelease;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::kTrainThenEvaluate;
 using testing::NoopSweep;
 using ::testing::SizeIs;
 using testing::StatusIs;
@@ -75,18 +76,9 @@ TEST_F(LoopWorkersTest, JobWithDamagedInputsFailsAloneAndTheLoopGoesOn) {
       ElementsAre("failed|invalid|stored inputs of a noop job cannot be read"));
 }
 
-TEST_F(LoopWorkersTest, DependentJobCarriesTheArtifactOfWhatItNeeds) {
-  Submit(
-      "name: t\nmodel: {layers: 1, heads: 1, width: 8}\ndata: {dims: 2}\n"
-      "train: {points: 16, steps: 10}\nprompt: {tasks: 2}\n"
-      "evaluate: {prompts: 4}\n");
-  const int64_t worker = Register("slot");
-  const v1::LeasedJob train = Lease(worker);
-  ASSERT_TRUE(train.has_train());
-  EXPECT_EQ(train.train().train().steps(), 10);
-  EXPECT_EQ(Lease(worker).job_id(), 0);  // evaluate is blocked
-  Complete(worker, Done(train));
-  const v1::LeasedJob evaluate = Lease(worker);
+// That of Done(train).
+void ExpectCarriesArtifactOf(const v1::LeasedJob& train,
+                             const v1::LeasedJob& evaluate) {
   ASSERT_TRUE(evaluate.has_evaluate());
   ASSERT_THAT(evaluate.dependencies(), SizeIs(1));
   EXPECT_EQ(evaluate.dependencies(0).stage(), "train");
@@ -95,11 +87,20 @@ TEST_F(LoopWorkersTest, DependentJobCarriesTheArtifactOfWhatItNeeds) {
   EXPECT_EQ(evaluate.dependencies(0).artifact_sha256(), "c0ffee");
 }
 
+TEST_F(LoopWorkersTest, DependentJobCarriesTheArtifactOfWhatItNeeds) {
+  Submit(kTrainThenEvaluate);
+  const int64_t worker = Register("slot");
+  const v1::LeasedJob train = Lease(worker);
+  ASSERT_TRUE(train.has_train());
+  EXPECT_EQ(train.train().train().steps(), 10);
+  EXPECT_EQ(Lease(worker).job_id(), 0);  // evaluate is blocked
+  Complete(worker, Done(train));
+  const v1::LeasedJob evaluate = Lease(worker);
+  ExpectCarriesArtifactOf(train, evaluate);
+}
+
 TEST_F(LoopWorkersTest, WhoWaitsWhenTheTrainingEndsGetsItsArtifactToo) {
-  Submit(
-      "name: t\nmodel: {layers: 1, heads: 1, width: 8}\ndata: {dims: 2}\n"
-      "train: {points: 16, steps: 10}\nprompt: {tasks: 2}\n"
-      "evaluate: {prompts: 4}\n");
+  Submit(kTrainThenEvaluate);
   const int64_t trainer = Register("slot-1");
   const int64_t idle = Register("slot-2");
   const v1::LeasedJob train = Lease(trainer);
@@ -107,17 +108,11 @@ TEST_F(LoopWorkersTest, WhoWaitsWhenTheTrainingEndsGetsItsArtifactToo) {
   Complete(trainer, Done(train));
   ASSERT_OK(parked.Wait());
   ASSERT_THAT(parked.response().jobs(), SizeIs(1));
-  const v1::LeasedJob& evaluate = parked.response().jobs(0);
-  ASSERT_THAT(evaluate.dependencies(), SizeIs(1));
-  EXPECT_EQ(evaluate.dependencies(0).artifact_path(), "some/path");
-  EXPECT_EQ(evaluate.dependencies(0).artifact_sha256(), "c0ffee");
+  ExpectCarriesArtifactOf(train, parked.response().jobs(0));
 }
 
 TEST_F(LoopWorkersTest, JobWhoseInputHasNoArtifactFailsByName) {
-  Submit(
-      "name: t\nmodel: {layers: 1, heads: 1, width: 8}\ndata: {dims: 2}\n"
-      "train: {points: 16, steps: 10}\nprompt: {tasks: 2}\n"
-      "evaluate: {prompts: 4}\n");
+  Submit(kTrainThenEvaluate);
   const int64_t worker = Register("slot");
   const v1::LeasedJob train = Lease(worker);
   Completion completion = Done(train);
@@ -285,10 +280,7 @@ TEST_F(LoopWorkersTest, FailureIsChargedOnceAndItsSecondDeliveryIsStale) {
 }
 
 TEST_F(LoopWorkersTest, InvalidInputsFailTheJobAndWhatNeedsIt) {
-  Submit(
-      "name: t\nmodel: {layers: 1, heads: 1, width: 8}\ndata: {dims: 2}\n"
-      "train: {points: 16, steps: 10}\nprompt: {tasks: 2}\n"
-      "evaluate: {prompts: 4}\n");
+  Submit(kTrainThenEvaluate);
   const int64_t worker = Register("slot");
   Complete(worker, Failed(Lease(worker), Cause::kInvalid));
   EXPECT_THAT(Rows("SELECT stage, state FROM job ORDER BY job_id"),
