@@ -34,9 +34,10 @@ JobState Core::StateOf(JobId job) const {
 }
 
 uint64_t Core::ready_jobs() const {
-  uint64_t count = 0;
-  for (const auto& stage : ready_) count += stage.size();
-  return count;
+  return static_cast<uint64_t>(
+      std::count_if(jobs_.begin(), jobs_.end(), [](const Job& job) {
+        return job.known && job.state == JobState::kReady;
+      }));
 }
 
 int64_t Core::NextDeadline() const {
@@ -56,94 +57,24 @@ uint32_t Core::connected_workers() const {
                     [](const auto& entry) { return entry.second.connected; }));
 }
 
-// ---- jobs
-// ---------------------------------------------------------------------------------------------------------
-
-void Core::SetState(JobId id, Job* job, JobState state, Effects* out) {
-  if (job->state == JobState::kReady)
-    ready_[static_cast<size_t>(job->stage)].erase(id);
-  job->state = state;
-  if (state == JobState::kReady)
-    ready_[static_cast<size_t>(job->stage)].insert(id);
-  out->job_states.push_back({id, state});
-}
-
-void Core::On(const JobsAdded& event, int64_t /*now_us*/, Effects* out) {
-  for (const NewJob& added : event.jobs) AddJob(added, out);
-}
-
-void Core::AddJob(const NewJob& added, Effects* out) {
-  if (Job* known = Find(added.id)) {
-    known->max_attempts = std::max(known->max_attempts, added.max_attempts);
-    return;
-  }
-  if (static_cast<size_t>(added.id.value) >= jobs_.size())
-    jobs_.resize(static_cast<size_t>(added.id.value) + 1);
-  Job job;
-  job.known = true;
-  job.stage = added.stage;
-  job.last_attempt = added.last_attempt;
-  job.max_attempts = added.max_attempts;
-  bool upstream_failed = false;
-  for (const JobId parent_id : added.depends_on) {
-    Job* parent = Find(parent_id);
-    if (parent == nullptr) continue;
-    if (parent->state != JobState::kDone) ++job.missing;
-    upstream_failed |= parent->state == JobState::kFailed ||
-                       parent->state == JobState::kUpstreamFailed;
-    parent->dependents.push_back(added.id);
-  }
-  Job* placed = &jobs_[static_cast<size_t>(added.id.value)];
-  *placed = std::move(job);
-  if (IsTerminal(added.stored_state)) {
-    placed->state = added.stored_state;
-    return;
-  }
-  if (upstream_failed) {
-    SetState(added.id, placed, JobState::kUpstreamFailed, out);
-  } else {
-    SetState(added.id, placed,
-             placed->missing == 0 ? JobState::kReady : JobState::kBlocked, out);
-  }
-}
-
-void Core::CommitDone(JobId id, Job* job, Effects* out) {
-  SetState(id, job, JobState::kDone, out);
-  for (const JobId child_id : job->dependents) {
-    Job* child = Find(child_id);
-    if (--child->missing == 0 && child->state == JobState::kBlocked)
-      SetState(child_id, child, JobState::kReady, out);
-  }
-}
-
-void Core::Fail(JobId id, Job* job, Effects* out) {
-  SetState(id, job, JobState::kFailed, out);
-  std::vector<JobId> below = job->dependents;
-  while (!below.empty()) {
-    const JobId child_id = below.back();
-    below.pop_back();
-    Job* child = Find(child_id);
-    if (IsTerminal(child->state)) continue;
-    SetState(child_id, child, JobState::kUpstreamFailed, out);
-    below.insert(below.end(), child->dependents.begin(),
-                 child->dependents.end());
-  }
-}
-
-void Core::TakeFromHolder(JobId id, Job* job) {
-  deadlines_.erase({job->deadline_us, id});
-  const auto holder = workers_.find(job->holder);
+Core::Lease Core::TakeLease(JobId id) {
+  const auto found = leases_.find(id);
+  const Lease lease = found->second;
+  leases_.erase(found);
+  deadlines_.erase({lease.deadline_us, id});
+  const auto holder = workers_.find(lease.holder);
   if (holder != workers_.end()) holder->second.held.erase(id);
-  job->holder = WorkerId{};
+  return lease;
 }
 
 void Core::EndWithoutResult(JobId id, Job* job, AttemptFinished end,
                             Effects* out) {
-  TakeFromHolder(id, job);
+  const Lease lease = TakeLease(id);
   end.lease = {id, job->last_attempt};
-  end.steps_run = std::max(end.steps_run, job->steps_run);
-  end.checkpointed = job->checkpointed;
-  const bool again = job->spent.Charge(end.cause, job->max_attempts);
+  end.steps_run = std::max(end.steps_run, lease.steps_run);
+  end.checkpointed = lease.checkpointed;
+  const bool again = RetryBudgets::IsFree(end.cause) ||
+                     spent_[id].Charge(end.cause, job->max_attempts);
   out->attempts_finished.push_back(std::move(end));
   if (again) {
     SetState(id, job, JobState::kReady, out);
@@ -185,10 +116,7 @@ void Core::Retire(WorkerId worker, const WorkerRegistered& event,
       end.log = event.predecessor_log;
       end.steps_run = event.predecessor.steps_run;
       if (end.cause != Cause::kPreempted) end.outcome = AttemptOutcome::kFailed;
-      if (event.predecessor.checkpointed && !job->checkpointed) {
-        job->checkpointed = true;
-        job->spent.Checkpointed();
-      }
+      if (event.predecessor.checkpointed) NoteCheckpoint(id);
     }
     EndWithoutResult(id, job, std::move(end), out);
   }
@@ -211,29 +139,36 @@ void Core::On(const WorkerRegistered& event, int64_t now_us, Effects* out) {
   worker.held = kept;
   worker_of_slot_[event.slot] = event.worker;
   Hear(event.worker, now_us);
-  for (const JobId id : kept) Find(id)->holder = event.worker;
+  for (const JobId id : kept) leases_.at(id).holder = event.worker;
   for (const LeaseProgress& progress : event.held) {
     if (!Renew(event.worker, progress, now_us))
       out->revoked.push_back(progress.lease);
   }
 }
 
+void Core::NoteCheckpoint(JobId id) {
+  Lease& lease = leases_.at(id);
+  if (std::exchange(lease.checkpointed, true)) return;
+  const auto spent = spent_.find(id);
+  if (spent != spent_.end()) spent->second.Checkpointed();
+}
+
 bool Core::Renew(WorkerId worker, const LeaseProgress& progress,
                  int64_t now_us) {
-  Job* job = Find(progress.lease.job);
-  if (job == nullptr || job->state != JobState::kLeased ||
-      job->holder != worker || job->last_attempt != progress.lease.attempt) {
+  const JobId id = progress.lease.job;
+  const auto found = leases_.find(id);
+  if (found == leases_.end() || found->second.holder != worker ||
+      Find(id)->last_attempt != progress.lease.attempt) {
     return false;
   }
-  deadlines_.erase({job->deadline_us, progress.lease.job});
-  job->deadline_us = now_us + options_.lease_us;
-  deadlines_.insert({job->deadline_us, progress.lease.job});
-  job->confirmed = true;
-  job->steps_run = std::max(job->steps_run, progress.steps_run);
-  if (progress.checkpointed && !job->checkpointed) {
-    job->checkpointed = true;
-    job->spent.Checkpointed();
-  }
+  Lease& lease = found->second;
+  deadlines_.erase({lease.deadline_us, id});
+  lease.deadline_us = now_us + options_.lease_us;
+  deadlines_.insert({lease.deadline_us, id});
+  lease.confirmed = true;
+  lease.waiting = progress.waiting;
+  lease.steps_run = std::max(lease.steps_run, progress.steps_run);
+  if (progress.checkpointed) NoteCheckpoint(id);
   return true;
 }
 
@@ -268,7 +203,8 @@ void Core::On(const Completed& event, int64_t now_us, Effects* out) {
   end.duration_us = event.duration_us;
   if (event.outcome == AttemptOutcome::kDone) {
     // Also after the lease ran out, as long as nobody else was given the job.
-    if (job->state == JobState::kLeased) TakeFromHolder(id, job);
+    if (job->state == JobState::kLeased) TakeLease(id);
+    LearnCost(*job, event.duration_us);
     out->attempts_finished.push_back(std::move(end));
     CommitDone(id, job, out);
   } else if (job->state == JobState::kLeased) {
@@ -282,7 +218,8 @@ void Core::On(const Completed& event, int64_t now_us, Effects* out) {
 void Core::On(const Released& event, int64_t /*now_us*/, Effects* out) {
   Job* job = Find(event.lease.job);
   if (job == nullptr || job->state != JobState::kLeased ||
-      job->last_attempt != event.lease.attempt || job->holder != event.worker) {
+      job->last_attempt != event.lease.attempt ||
+      leases_.at(event.lease.job).holder != event.worker) {
     return;
   }
   AttemptFinished end;
@@ -310,10 +247,11 @@ void Core::RestoreLease(LeaseRef lease, WorkerId worker_id,
     return;
   Effects unwritten;  // the row says leased already
   SetState(lease.job, job, JobState::kLeased, &unwritten);
-  job->holder = worker_id;
-  job->deadline_us = now_us + options_.lease_us;
-  job->confirmed = true;
-  deadlines_.insert({job->deadline_us, lease.job});
+  // Whether it had begun is not on disk: a heartbeat will tell.
+  Lease& held = leases_[lease.job];
+  held.holder = worker_id;
+  held.deadline_us = now_us + options_.lease_us;
+  deadlines_.insert({held.deadline_us, lease.job});
   Worker& worker = workers_[worker_id];
   worker.slot = slot;
   worker.restored = true;  // what it can run is not on disk
@@ -322,7 +260,7 @@ void Core::RestoreLease(LeaseRef lease, WorkerId worker_id,
 }
 
 void Core::RestoreBudget(JobId id, Cause cause, uint32_t spent) {
-  if (Job* job = Find(id)) job->spent.Restore(cause, spent);
+  if (Find(id) != nullptr) spent_[id].Restore(cause, spent);
 }
 
 std::string Core::Explain(JobId id) const {
@@ -333,6 +271,7 @@ std::string Core::Explain(JobId id) const {
       return absl::StrCat("waits for ", job->missing, " job",
                           job->missing == 1 ? "" : "s", " it depends on");
     case JobState::kReady: {
+      if (!IsWanted(id, *job)) return "every sweep that wants it is cancelled";
       const bool able =
           std::any_of(workers_.begin(), workers_.end(), [&](const auto& entry) {
             return entry.second.connected &&

@@ -13,6 +13,11 @@
 //  holder;
 //  - a job is ready exactly when all it depends on is done and nobody holds it.
 //
+// What runs next: the first sweep's first ready job, and with it, in one
+// bundle, as many of its family (same stage, same parent) as make up bundle_us
+// of expected work; a worker goes on with the family whose checkpoint it has
+// loaded. Costs are learned from the durations that workers tell.
+//
 // Not thread-safe: the loop's thread owns it.
 #pragma once
 
@@ -26,6 +31,7 @@
 
 #include "absl/status/status.h"
 #include "coordinator/core/events.h"
+#include "coordinator/core/ready_queue.h"
 #include "coordinator/core/retry.h"
 #include "proto/base/domain.h"
 
@@ -33,7 +39,11 @@ namespace iclsweep {
 
 struct CoreOptions {
   int64_t lease_us = 30'000'000;
+  int64_t bundle_us = 2'000'000;  // expected work of one bundle
 };
+
+// Of the jobs that a sweep wants, how many of each stage are in each state.
+using JobCounts = std::array<std::array<uint64_t, kJobStates>, kStageNumbers>;
 
 class Core {
  public:
@@ -53,6 +63,10 @@ class Core {
 
   JobState StateOf(JobId job) const;
   bool Knows(JobId job) const;
+  bool IsActive(SweepId sweep) const;
+  const JobCounts& CountsOf(SweepId sweep) const;
+  // The sweeps whose counts changed since this was last asked, in order.
+  std::set<SweepId> TakeChangedSweeps();
   // Workers heard of within the last lease's time that have not said goodbye.
   uint32_t connected_workers() const;
   uint64_t ready_jobs() const;
@@ -63,21 +77,32 @@ class Core {
   absl::Status CheckInvariants() const;
 
  private:
+  // Kept small: a coordinator knows millions of them.
   struct Job {
     bool known = false;
     Stage stage = Stage::kTrain;
     JobState state = JobState::kBlocked;
+    uint16_t max_attempts = 3;
     uint32_t last_attempt = 0;
     uint32_t missing = 0;  // dependencies that are not done
-    uint32_t max_attempts = 3;
-    RetryBudgets spent;
+    uint32_t broken = 0;   // of these, failed or upstream_failed ones
+    SweepId sweep;         // the first that wants it
+    JobId parent;          // the first it depends on
     std::vector<JobId> dependents;
-    // While leased:
+  };
+  struct Lease {
     WorkerId holder;
     int64_t deadline_us = 0;
     bool confirmed = false;  // a Sync has named it
-    uint64_t steps_run = 0;  // as last told
+    bool waiting = true;     // not begun, as last told
     bool checkpointed = false;
+    uint64_t steps_run = 0;  // as last told
+  };
+  struct Sweep {
+    bool active = true;
+    uint64_t ready_jobs = 0;
+    ReadyQueue ready;
+    JobCounts counts{};
   };
   struct Worker {
     std::string slot;
@@ -85,6 +110,7 @@ class Core {
     bool connected = false;
     int64_t heard_us = 0;
     uint32_t stages = 0;
+    JobId parent;  // of the jobs it was given last: its checkpoint is loaded
     std::set<JobId> held;
     std::string last_request;  // answered with last_leases
     std::vector<LeaseRef> last_leases;
@@ -97,6 +123,9 @@ class Core {
   };
 
   void On(const JobsAdded& event, int64_t now_us, Effects* out);
+  void On(const SweepActivated& event, int64_t now_us, Effects* out);
+  void On(const SweepCancelled& event, int64_t now_us, Effects* out);
+  void On(const Retried& event, int64_t now_us, Effects* out);
   void On(const WorkerRegistered& event, int64_t now_us, Effects* out);
   void On(const LeaseRequested& event, int64_t now_us, Effects* out);
   void On(const LeaseAbandoned& event, int64_t now_us, Effects* out);
@@ -106,31 +135,72 @@ class Core {
   void On(const Departed& event, int64_t now_us, Effects* out);
   void On(const Tick& event, int64_t now_us, Effects* out);
 
-  absl::Status CheckJob(JobId id, const Job& job, uint32_t missing) const;
+  struct OpenDependencies {
+    uint32_t missing = 0;
+    uint32_t broken = 0;
+  };
+  absl::Status CheckJob(JobId id, const Job& job,
+                        const OpenDependencies& open) const;
+  absl::Status CheckLeases() const;
+  absl::Status CheckCounts() const;
   Job* Find(JobId id);
   const Job* Find(JobId id) const;
   void AddJob(const NewJob& added, Effects* out);
+  // The sweep wants the job from now on.
+  void Join(SweepId sweep, JobId id, const Job& job);
+  template <typename Visit>  // void(SweepId)
+  void ForEachSweepOf(JobId id, const Job& job, Visit visit) const {
+    visit(job.sweep);
+    if (more_sweeps_.empty()) return;
+    const auto more = more_sweeps_.find(id);
+    if (more == more_sweeps_.end()) return;
+    for (const SweepId sweep : more->second) visit(sweep);
+  }
+  bool IsWanted(JobId id, const Job& job) const;
+  void Count(JobId id, const Job& job, int64_t change);
+  void CountIn(SweepId sweep, const Job& job, int64_t change);
   void SetState(JobId id, Job* job, JobState state, Effects* out);
-  void TakeFromHolder(JobId id, Job* job);
+  // The job's lease, which ends.
+  Lease TakeLease(JobId id);
   // Ends the running attempt of a leased job without a result, and decides what
   // becomes of the job.
   void EndWithoutResult(JobId id, Job* job, AttemptFinished end, Effects* out);
   void CommitDone(JobId id, Job* job, Effects* out);
   void Fail(JobId id, Job* job, Effects* out);
+  void Reopen(JobId id, Job* job, Effects* out);
   void Grant(const Poll& poll, int64_t now_us, Effects* out);
   void ServePolls(int64_t now_us, Effects* out);
   // The worker, which has just been heard; null when it is not known.
   Worker* Hear(WorkerId worker, int64_t now_us);
-  JobId NextReady(uint32_t stages) const;
+  bool IsReady(JobId id) const;
+  // Where a worker's next jobs come from; no sweep = nowhere.
+  struct Source {
+    Sweep* sweep = nullptr;
+    ReadyQueue::Family family;
+  };
+  Source NextSource(const Worker& worker);
+  // How many jobs of a source make up a bundle.
+  uint64_t BundleSize(const Source& source, uint32_t max_jobs) const;
+  LeaseRef StartAttempt(WorkerId worker, JobId id, int64_t now_us,
+                        Effects* out);
+  void LearnCost(const Job& job, int64_t duration_us);
   void Retire(WorkerId worker, const WorkerRegistered& event, Effects* out);
   bool Renew(WorkerId worker, const LeaseProgress& progress, int64_t now_us);
+  void NoteCheckpoint(JobId id);
   void DropPolls(WorkerId worker, bool unknown_worker, Effects* out);
   void AnswerEmpty(const Poll& poll, bool unknown_worker, Effects* out);
 
   CoreOptions options_;
   std::vector<Job> jobs_;  // by id
-  std::array<std::set<JobId>, 8>
-      ready_;  // by stage, in order of id, which is the order of the sweeps
+  std::map<JobId, Lease> leases_;
+  std::map<JobId, RetryBudgets> spent_;  // of those that failed and go on
+  std::map<SweepId, Sweep> sweeps_;      // in order of submission
+  std::set<SweepId> offering_;           // of these, those with ready jobs
+  std::map<JobId, std::vector<SweepId>> more_sweeps_;  // that want it as well
+  std::set<SweepId> changed_sweeps_;
+  // Mean duration of a family's jobs, recent ones counting more; with parent 0
+  // that of all jobs of the stage.
+  std::map<std::pair<Stage, JobId>, double> cost_us_;
   std::map<WorkerId, Worker> workers_;
   std::map<std::string, WorkerId> worker_of_slot_;
   std::vector<Poll> polls_;  // in order of arrival

@@ -23,12 +23,28 @@ struct NewJob {
                            // out anew
   uint32_t last_attempt = 0;
   uint32_t max_attempts = 3;
+  SweepId sweep;  // that wants it
 };
 
-// Jobs a sweep wants. A job known already keeps its state; its retry limit
-// becomes the larger one.
+// Jobs that sweeps want. A job known already keeps its state and is wanted by
+// one sweep more; its retry limit becomes the larger one.
 struct JobsAdded {
   std::vector<NewJob> jobs;
+};
+
+// Jobs run while an active sweep wants them. Cancelling touches no job but the
+// running ones that nobody else wants: they are taken back, free of charge.
+struct SweepActivated {
+  SweepId sweep;
+};
+struct SweepCancelled {
+  SweepId sweep;
+};
+
+// Failed jobs get their budgets anew, attempt numbers go on; what failed for
+// want of them waits again. Jobs in any other state are left alone.
+struct Retried {
+  std::vector<JobId> jobs;
 };
 
 struct WorkerRegistered {
@@ -46,8 +62,8 @@ struct WorkerRegistered {
 
 struct LeaseRequested {
   WorkerId worker;
-  std::string request;  // id: the same one gets the same jobs
-  uint32_t max_jobs = 1;
+  std::string request;        // id: the same one gets the same jobs
+  uint32_t max_jobs = 1;      // of a bundle
   int64_t wait_until_us = 0;  // answered empty then
 };
 
@@ -88,9 +104,9 @@ struct Departed {
 // Time has passed: leases and polls run out, silent workers are gone.
 struct Tick {};
 
-using Event =
-    std::variant<JobsAdded, WorkerRegistered, LeaseRequested, LeaseAbandoned,
-                 Synced, Completed, Released, Departed, Tick>;
+using Event = std::variant<JobsAdded, SweepActivated, SweepCancelled, Retried,
+                           WorkerRegistered, LeaseRequested, LeaseAbandoned,
+                           Synced, Completed, Released, Departed, Tick>;
 
 // ---- effects
 // ------------------------------------------------------------------------------------------------------

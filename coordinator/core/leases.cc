@@ -39,7 +39,7 @@ void Core::On(const LeaseRequested& event, int64_t now_us, Effects* out) {
     }
   }
   DropPolls(event.worker, false, out);  // its caller has moved on
-  if (event.wait_until_us <= now_us && !NextReady(worker->stages)) {
+  if (event.wait_until_us <= now_us && NextSource(*worker).sweep == nullptr) {
     AnswerEmpty(poll, false, out);
     return;
   }
@@ -56,43 +56,78 @@ void Core::On(const LeaseAbandoned& event, int64_t /*now_us*/, Effects* out) {
   });
 }
 
-JobId Core::NextReady(uint32_t stages) const {
-  JobId best;
-  for (size_t stage = 0; stage < ready_.size(); ++stage) {
-    if ((stages & (1U << stage)) == 0 || ready_[stage].empty()) continue;
-    const JobId first = *ready_[stage].begin();
-    if (!best || first < best) best = first;
+Core::Source Core::NextSource(const Worker& worker) {
+  for (const SweepId id : offering_) {
+    Sweep& sweep = sweeps_.at(id);
+    if (!sweep.active) continue;
+    const std::optional<ReadyQueue::Family> family =
+        sweep.ready.First(worker.stages, worker.parent,
+                          [this](JobId job) { return IsReady(job); });
+    if (family.has_value()) return {&sweep, *family};
   }
-  return best;
+  return {};
+}
+
+void Core::LearnCost(const Job& job, int64_t duration_us) {
+  constexpr double weight = 0.125;  // of the newest
+  const auto duration = static_cast<double>(std::max<int64_t>(duration_us, 1));
+  for (const JobId parent : {JobId{}, job.parent}) {
+    const auto [cost, first] =
+        cost_us_.try_emplace({job.stage, parent}, duration);
+    if (!first) cost->second += weight * (duration - cost->second);
+    if (!job.parent) return;
+  }
+}
+
+uint64_t Core::BundleSize(const Source& source, uint32_t max_jobs) const {
+  auto cost = cost_us_.find({source.family.stage, source.family.parent});
+  if (cost == cost_us_.end()) cost = cost_us_.find({source.family.stage, {}});
+  if (cost == cost_us_.end()) return 1;  // the stage's first job tells
+  const auto by_time = static_cast<uint64_t>(
+      static_cast<double>(options_.bundle_us) / cost->second);
+  // A worker takes no more than its share, so that nobody idles at the end.
+  const uint64_t ready =
+      source.sweep->counts[static_cast<size_t>(source.family.stage)]
+                          [static_cast<size_t>(JobState::kReady)];
+  const uint64_t workers = std::max(connected_workers(), 1U);
+  const uint64_t share = (ready + workers - 1) / workers;
+  return std::max<uint64_t>(std::min({uint64_t{max_jobs}, by_time, share}), 1);
+}
+
+LeaseRef Core::StartAttempt(WorkerId worker, JobId id, int64_t now_us,
+                            Effects* out) {
+  Job* job = Find(id);
+  SetState(id, job, JobState::kLeased, out);
+  const LeaseRef lease{id, ++job->last_attempt};
+  Lease& held = leases_[id];
+  held.holder = worker;
+  held.deadline_us = now_us + options_.lease_us;
+  deadlines_.insert({held.deadline_us, id});
+  workers_.at(worker).held.insert(id);
+  out->attempts_started.push_back({lease, worker});
+  return lease;
 }
 
 void Core::Grant(const Poll& poll, int64_t now_us, Effects* out) {
   Worker& worker = workers_.at(poll.worker);
   LeaseAnswered answer{poll.worker, poll.request, {}, false};
-  while (answer.leases.size() < std::max(poll.max_jobs, 1U)) {
-    const JobId id = NextReady(worker.stages);
+  const Source source = NextSource(worker);
+  const uint64_t size = BundleSize(source, poll.max_jobs);
+  const auto is_ready = [this](JobId job) { return IsReady(job); };
+  while (answer.leases.size() < size) {
+    const JobId id = source.sweep->ready.Pop(source.family, is_ready);
     if (!id) break;
-    Job* job = Find(id);
-    SetState(id, job, JobState::kLeased, out);
-    ++job->last_attempt;
-    job->holder = poll.worker;
-    job->deadline_us = now_us + options_.lease_us;
-    job->confirmed = false;
-    job->steps_run = 0;
-    job->checkpointed = false;
-    deadlines_.insert({job->deadline_us, id});
-    worker.held.insert(id);
-    out->attempts_started.push_back({{id, job->last_attempt}, poll.worker});
-    answer.leases.push_back({id, job->last_attempt});
+    answer.leases.push_back(StartAttempt(poll.worker, id, now_us, out));
   }
+  if (source.family.parent) worker.parent = source.family.parent;
   worker.last_request = poll.request;
   worker.last_leases = answer.leases;
   out->answers.push_back(std::move(answer));
 }
 
 void Core::ServePolls(int64_t now_us, Effects* out) {
-  for (auto poll = polls_.begin(); poll != polls_.end() && ready_jobs() > 0;) {
-    if (NextReady(workers_.at(poll->worker).stages)) {
+  for (auto poll = polls_.begin(); poll != polls_.end();) {
+    if (NextSource(workers_.at(poll->worker)).sweep != nullptr) {
       Grant(*poll, now_us, out);
       poll = polls_.erase(poll);
     } else {
@@ -105,12 +140,14 @@ void Core::On(const Tick& /*event*/, int64_t now_us, Effects* out) {
   while (!deadlines_.empty() && deadlines_.begin()->first <= now_us) {
     const JobId id = deadlines_.begin()->second;
     Job* job = Find(id);
+    const Lease& lease = leases_.at(id);
+    const bool begun = lease.confirmed && !lease.waiting;
     AttemptFinished end;
-    end.cause = job->confirmed ? Cause::kLost : Cause::kUndelivered;
-    end.outcome =
-        job->confirmed ? AttemptOutcome::kFailed : AttemptOutcome::kReleased;
-    end.message = job->confirmed ? "the lease ran out: no heartbeat"
-                                 : "no heartbeat ever named this lease";
+    end.cause = begun ? Cause::kLost : Cause::kUndelivered;
+    end.outcome = begun ? AttemptOutcome::kFailed : AttemptOutcome::kReleased;
+    end.message = begun             ? "the lease ran out: no heartbeat"
+                  : lease.confirmed ? "the lease ran out before it was begun"
+                                    : "no heartbeat named this lease";
     EndWithoutResult(id, job, std::move(end), out);
   }
   for (auto& [id, worker] : workers_) {

@@ -12,6 +12,12 @@ namespace iclsweep {
 
 class RetryBudgets {
  public:
+  // Not the job's doing, whatever it is.
+  static bool IsFree(Cause cause) {
+    return cause == Cause::kUndelivered || cause == Cause::kPreempted ||
+           cause == Cause::kDrained;
+  }
+
   // Counts one failure of that cause; true when the job may run again.
   bool Charge(Cause cause, uint32_t max_attempts) {
     uint32_t& spent = spent_[static_cast<size_t>(cause)];
@@ -20,12 +26,8 @@ class RetryBudgets {
       case Cause::kInvalid:
       case Cause::kOutOfMemory:
         return false;  // the same inputs would fail the same way
-      case Cause::kUndelivered:
-      case Cause::kPreempted:
-      case Cause::kDrained:
-        return true;  // not the job's doing
       default:
-        return spent < max_attempts;
+        return IsFree(cause) || spent < max_attempts;
     }
   }
 

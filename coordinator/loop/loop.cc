@@ -218,7 +218,7 @@ absl::Status Loop::Restore() {
   JobsAdded all;
   RETURN_IF_ERROR(store_->ForEachJob([&](const JobRow& row) {
     all.jobs.push_back({row.id, row.stage, row.depends_on, row.state,
-                        row.last_attempt, row.max_attempts});
+                        row.last_attempt, row.max_attempts, SweepId{}});
   }));
   const Effects effects = core_.Apply(all, now);
   ASSIGN_OR_RETURN(const std::vector<SpentBudget> budgets,

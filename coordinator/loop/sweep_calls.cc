@@ -61,8 +61,8 @@ absl::StatusOr<NewJob> Loop::StorePlannedJob(const PlannedJob& planned,
   bool inserted = false;
   ASSIGN_OR_RETURN(const JobRow stored,
                    store_->UpsertJob(row, clock_->WallMicros(), &inserted));
-  return NewJob{stored.id,    stored.stage,        row.depends_on,
-                stored.state, stored.last_attempt, max_attempts};
+  return NewJob{stored.id,           stored.stage, row.depends_on, stored.state,
+                stored.last_attempt, max_attempts, SweepId{}};
 }
 
 void Loop::StartExpansion(SweepId id, int revision, uint64_t cursor,

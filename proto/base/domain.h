@@ -61,6 +61,8 @@ enum class Stage : uint8_t {
 inline constexpr std::array kAllStages = {Stage::kTrain, Stage::kEvaluate,
                                           Stage::kCompare, Stage::kTheory,
                                           Stage::kNoop};
+// For arrays indexed by a stage's number.
+inline constexpr size_t kStageNumbers = 6;
 absl::string_view StageName(Stage stage);
 std::optional<Stage> StageFromName(absl::string_view name);
 
@@ -78,6 +80,7 @@ enum class JobState : uint8_t {
   kFailed = 4,
   kUpstreamFailed = 5
 };
+inline constexpr size_t kJobStates = 6;
 absl::string_view JobStateName(JobState state);
 inline bool IsTerminal(JobState state) {
   return state == JobState::kDone || state == JobState::kFailed ||
@@ -178,6 +181,8 @@ struct LeaseProgress {
   uint64_t steps_done = 0;  // position in the job, resumed steps included
   uint64_t steps_total = 0;
   bool checkpointed = false;  // it has published a partial checkpoint
+  // Leased in a bundle and not begun: whatever happens is not its doing.
+  bool waiting = false;
 };
 
 // The end of an attempt as its worker tells it.

@@ -48,10 +48,20 @@ class CoreTest : public ::testing::Test {
     }
     return LeaseRef{};
   }
-  Effects Done(int64_t worker, LeaseRef lease) {
+  // Asks for a bundle; the attempts granted.
+  std::vector<LeaseRef> LeaseBundle(int64_t worker, uint32_t max_jobs) {
+    const Effects effects =
+        core_.Apply(LeaseRequested{WorkerId{worker},
+                                   std::to_string(++requests_), max_jobs, now_},
+                    now_);
+    return effects.answers.empty() ? std::vector<LeaseRef>{}
+                                   : effects.answers.back().leases;
+  }
+  Effects Done(int64_t worker, LeaseRef lease, int64_t duration_us = 0) {
     Completed event;
     event.worker = WorkerId{worker};
     event.lease = lease;
+    event.duration_us = duration_us;
     return core_.Apply(event, now_);
   }
   Effects Failed(int64_t worker, LeaseRef lease, Cause cause) {
@@ -62,9 +72,11 @@ class CoreTest : public ::testing::Test {
     event.cause = cause;
     return core_.Apply(event, now_);
   }
-  Effects Sync(int64_t worker, LeaseRef lease, bool checkpointed = false) {
+  Effects Sync(int64_t worker, LeaseRef lease, bool checkpointed = false,
+               bool waiting = false) {
     LeaseProgress progress{lease};
     progress.checkpointed = checkpointed;
+    progress.waiting = waiting;
     return core_.Apply(Synced{WorkerId{worker}, {progress}}, now_);
   }
   Effects Pass(int64_t micros) {
@@ -422,6 +434,193 @@ TEST_F(CoreTest, StoredTerminalStatesAreNeverLeft) {
   EXPECT_EQ(core_.StateOf(JobId{3}), JobState::kReady);
   EXPECT_EQ(core_.StateOf(JobId{4}), JobState::kUpstreamFailed);
   EXPECT_EQ(core_.ready_jobs(), 1U);
+}
+
+std::vector<JobId> JobsOf(const std::vector<LeaseRef>& leases) {
+  std::vector<JobId> jobs;
+  jobs.reserve(leases.size());
+  for (const LeaseRef& lease : leases) jobs.push_back(lease.job);
+  return jobs;
+}
+
+std::vector<NewJob> Many(int64_t first, int64_t last, NewJob like) {
+  std::vector<NewJob> jobs;
+  for (int64_t id = first; id <= last; ++id) {
+    like.id = JobId{id};
+    jobs.push_back(like);
+  }
+  return jobs;
+}
+
+TEST_F(CoreTest, BundleIsSizedToItsExpectedTime) {
+  Add(Many(1, 100, Job(0)));
+  Register(1, "a");
+  EXPECT_THAT(LeaseBundle(1, 64), SizeIs(1)) << "nothing is known of the cost";
+  Done(1, {JobId{1}, 1}, 200'000);
+  EXPECT_THAT(LeaseBundle(1, 64), SizeIs(10));  // of 2 s
+  EXPECT_THAT(LeaseBundle(1, 4), SizeIs(4));    // the worker's own limit
+}
+
+TEST_F(CoreTest, LongJobsAreLeasedOneByOne) {
+  Add(Many(1, 10, Job(0)));
+  Register(1, "a");
+  Done(1, Lease(1), 60'000'000);
+  EXPECT_THAT(LeaseBundle(1, 64), SizeIs(1));
+}
+
+TEST_F(CoreTest, BundleLeavesTheOtherWorkersTheirShare) {
+  Add(Many(1, 21, Job(0)));
+  for (const int64_t worker : {1, 2, 3, 4})
+    Register(worker, std::to_string(worker));
+  Done(1, Lease(1), 1);
+  EXPECT_THAT(LeaseBundle(1, 64), SizeIs(5));
+  EXPECT_THAT(LeaseBundle(2, 64), SizeIs(4));  // of the 15 left
+}
+
+TEST_F(CoreTest, BundleHoldsJobsOfOneParentOnly) {
+  Add({Job(1, {}, Stage::kTrain), Job(2, {}, Stage::kTrain)});
+  Register(1, "a");
+  Done(1, Lease(1), 1);
+  Done(1, Lease(1), 1);
+  const NewJob of_first = Job(0, {JobId{1}}, Stage::kEvaluate);
+  const NewJob of_second = Job(0, {JobId{2}}, Stage::kEvaluate);
+  Add(Many(11, 13, of_first));
+  Add(Many(21, 23, of_second));
+  Add(Many(14, 15, of_first));
+  Done(1, Lease(1), 1);
+  EXPECT_THAT(JobsOf(LeaseBundle(1, 64)),
+              ElementsAre(JobId{12}, JobId{13}, JobId{14}, JobId{15}));
+  EXPECT_THAT(JobsOf(LeaseBundle(1, 64)),
+              ElementsAre(JobId{21}, JobId{22}, JobId{23}))
+      << "sized by what the stage's jobs cost";
+}
+
+TEST_F(CoreTest, WorkerGoesOnWithTheCheckpointItHasLoaded) {
+  Add({Job(1, {}, Stage::kTrain), Job(2, {}, Stage::kTrain)});
+  Register(1, "a");
+  Register(2, "b");
+  Done(1, Lease(1));
+  Done(1, Lease(1));
+  Add({Job(11, {JobId{1}}, Stage::kEvaluate),
+       Job(12, {JobId{2}}, Stage::kEvaluate),
+       Job(13, {JobId{1}}, Stage::kEvaluate),
+       Job(14, {JobId{2}}, Stage::kEvaluate)});
+  EXPECT_EQ(Lease(1).job, JobId{11});
+  EXPECT_EQ(Lease(2).job, JobId{12});
+  EXPECT_EQ(Lease(2).job, JobId{14});
+  EXPECT_EQ(Lease(2).job, JobId{13}) << "better than idling";
+}
+
+TEST_F(CoreTest, CrashInABundleChargesOnlyTheJobThatRan) {
+  NewJob fragile = Job(0);
+  fragile.max_attempts = 1;
+  Add(Many(1, 6, fragile));
+  Register(1, "a");
+  Done(1, Lease(1), 1);
+  const std::vector<LeaseRef> bundle = LeaseBundle(1, 64);
+  ASSERT_THAT(bundle, SizeIs(5));
+  WorkerRegistered next;
+  next.worker = WorkerId{2};
+  next.slot = "a";
+  next.stages = kEveryStage;
+  next.predecessor.lease = bundle[1];
+  next.predecessor_cause = Cause::kCrashed;
+  core_.Apply(next, now_);
+  EXPECT_EQ(core_.StateOf(bundle[1].job), JobState::kFailed);
+  for (const size_t other : {0, 2, 3, 4})
+    EXPECT_EQ(core_.StateOf(bundle[other].job), JobState::kReady) << other;
+}
+
+TEST_F(CoreTest, LostWorkerIsChargedOnlyForWhatItHadBegun) {
+  NewJob fragile = Job(0);
+  fragile.max_attempts = 1;
+  Add(Many(1, 2, fragile));
+  Register(1, "a");
+  const LeaseRef begun = Lease(1);
+  const LeaseRef waiting = Lease(1);
+  Sync(1, begun);
+  Sync(1, waiting, false, /*waiting=*/true);
+  const Effects effects = Pass(kLease);
+  EXPECT_EQ(core_.StateOf(begun.job), JobState::kFailed);
+  EXPECT_EQ(core_.StateOf(waiting.job), JobState::kReady);
+  ASSERT_THAT(effects.attempts_finished, SizeIs(2));
+  EXPECT_EQ(effects.attempts_finished[1].cause, Cause::kUndelivered);
+}
+
+TEST_F(CoreTest, CancelledSweepGetsNoMoreLeasesAndItsRunningJobsComeBack) {
+  NewJob mine = Job(0);
+  mine.sweep = SweepId{1};
+  NewJob other = Job(0);
+  other.sweep = SweepId{2};
+  Add(Many(1, 3, mine));
+  Add(Many(4, 5, other));
+  Register(1, "a");
+  const LeaseRef running = Lease(1);
+  const Effects effects = core_.Apply(SweepCancelled{SweepId{1}}, now_);
+  ASSERT_THAT(effects.attempts_finished, SizeIs(1));
+  EXPECT_EQ(effects.attempts_finished[0].lease, running);
+  EXPECT_EQ(effects.attempts_finished[0].outcome, AttemptOutcome::kReleased);
+  EXPECT_THAT(effects.job_states, SizeIs(1)) << "no other job is touched";
+  EXPECT_THAT(Sync(1, running).revoked, ElementsAre(running));
+  EXPECT_EQ(Lease(1).job, JobId{4});
+  EXPECT_THAT(core_.Explain(JobId{2}), ::testing::HasSubstr("cancelled"));
+  core_.Apply(SweepActivated{SweepId{1}}, now_);
+  EXPECT_EQ(Lease(1).job, JobId{1});
+}
+
+TEST_F(CoreTest, JobThatAnotherSweepWantsSurvivesACancel) {
+  NewJob shared = Job(1);
+  shared.sweep = SweepId{1};
+  Add({shared});
+  shared.sweep = SweepId{2};
+  Add({shared});
+  Register(1, "a");
+  const LeaseRef running = Lease(1);
+  EXPECT_THAT(core_.Apply(SweepCancelled{SweepId{1}}, now_).attempts_finished,
+              IsEmpty());
+  core_.Apply(Released{WorkerId{1}, running, Cause::kDrained, 0}, now_);
+  EXPECT_EQ(Lease(1).job, JobId{1});
+}
+
+TEST_F(CoreTest, CountsFollowEveryJobInEverySweepThatWantsIt) {
+  NewJob job = Job(1);
+  job.sweep = SweepId{1};
+  Add({job});
+  job.sweep = SweepId{2};
+  Add({job});
+  const auto count = [this](int64_t sweep, JobState state) {
+    return core_.CountsOf(SweepId{sweep})[static_cast<size_t>(Stage::kTheory)]
+                                         [static_cast<size_t>(state)];
+  };
+  EXPECT_EQ(count(1, JobState::kReady), 1U);
+  EXPECT_EQ(count(2, JobState::kReady), 1U);
+  Register(1, "a");
+  Done(1, Lease(1));
+  EXPECT_THAT(core_.TakeChangedSweeps(), ElementsAre(SweepId{1}, SweepId{2}));
+  EXPECT_THAT(core_.TakeChangedSweeps(), IsEmpty());
+  EXPECT_EQ(count(1, JobState::kReady), 0U);
+  EXPECT_EQ(count(2, JobState::kDone), 1U);
+}
+
+TEST_F(CoreTest, RetryOpensTheFailedJobAndEverythingBelowWithNewBudgets) {
+  Add({Job(1, {}, Stage::kTrain), Job(2, {}, Stage::kTrain),
+       Job(3, {JobId{1}, JobId{2}}, Stage::kEvaluate),
+       Job(4, {JobId{3}}, Stage::kEvaluate)});
+  Register(1, "a");
+  Failed(1, Lease(1), Cause::kInvalid);
+  Failed(1, Lease(1), Cause::kInvalid);
+  core_.Apply(Retried{{JobId{1}, JobId{3}}}, now_);
+  EXPECT_EQ(core_.StateOf(JobId{1}), JobState::kReady);
+  EXPECT_EQ(core_.StateOf(JobId{3}), JobState::kUpstreamFailed)
+      << "its other parent still is";
+  core_.Apply(Retried{{JobId{2}}}, now_);
+  EXPECT_EQ(core_.StateOf(JobId{3}), JobState::kBlocked);
+  EXPECT_EQ(core_.StateOf(JobId{4}), JobState::kBlocked);
+  for (int attempt = 2; attempt <= 4; ++attempt) {
+    EXPECT_EQ(core_.StateOf(JobId{1}), JobState::kReady);
+    Failed(1, {JobId{1}, Lease(1).attempt}, Cause::kFailed);
+  }
+  EXPECT_EQ(core_.StateOf(JobId{1}), JobState::kFailed);
 }
 
 TEST_F(CoreTest, NothingToDoMeansNoDeadline) {
