@@ -37,6 +37,7 @@ struct SweepRow {
   uint64_t cells_expanded =
       0;  // cursor: cells [0, cells_expanded) have their rows
   int64_t submitted_us = 0;
+  int64_t cancelled_us = 0;  // 0 = its jobs may run
 };
 
 // One axis of a sweep, for the column it gets in the views.
@@ -60,6 +61,13 @@ struct JobRow {
   uint32_t last_attempt = 0;
   std::vector<JobId> depends_on;
   uint32_t max_attempts = 3;
+  std::vector<SweepId> sweeps;  // that want it
+};
+
+// What tells a job apart from another one of the same id.
+struct JobIdentity {
+  JobKey key;
+  Stage stage = Stage::kTrain;
 };
 
 struct CellRow {
@@ -141,7 +149,11 @@ class Store {
 
   virtual absl::StatusOr<std::optional<SweepRow>> FindSweep(
       absl::string_view name) = 0;
+  // Of those that are not cancelled.
   virtual absl::StatusOr<std::vector<SweepRow>> UnexpandedSweeps() = 0;
+  virtual absl::StatusOr<std::vector<SweepId>> CancelledSweeps() = 0;
+  // cancelled_us = 0: it may run (again). One row, however large the sweep.
+  virtual absl::Status SetCancelled(SweepId sweep, int64_t cancelled_us) = 0;
   // Writes the sweep and its axes, and makes the views anew. `row.id` is
   // ignored.
   virtual absl::StatusOr<SweepId> InsertSweep(
@@ -155,11 +167,17 @@ class Store {
   virtual absl::Status InsertCell(SweepId sweep, int revision,
                                   const CellRow& cell) = 0;
 
+  // How many of the jobs that the sweep wants are in a state; a count that is
+  // not set is 0.
+  virtual absl::Status SetProgress(SweepId sweep, Stage stage, JobState state,
+                                   uint64_t jobs) = 0;
+  virtual absl::Status ClearProgress() = 0;
+
   virtual absl::StatusOr<WorkerId> InsertWorker(const WorkerRow& worker,
                                                 int64_t now_us) = 0;
 
   virtual absl::Status SetJobState(JobId job, JobState state) = 0;
-  // Inserts the attempt and raises the job's last_attempt.
+  // Inserts the attempt; the job is leased and its last_attempt raised.
   virtual absl::Status StartAttempt(const AttemptStart& attempt) = 0;
   virtual absl::Status EndAttempt(const AttemptEnd& attempt) = 0;
   // Result, measurements, curve and artifact of a done job. AlreadyExists if
@@ -171,6 +189,13 @@ class Store {
                                    absl::string_view text, int64_t now_us) = 0;
 
   virtual absl::StatusOr<std::optional<JobPayload>> Payload(JobId job) = 0;
+  virtual absl::StatusOr<std::optional<JobIdentity>> Identity(JobId job) = 0;
+
+  // The sweep's failed jobs whose last attempt that cause ended; kNone = any.
+  virtual absl::StatusOr<std::vector<JobId>> FailedJobs(SweepId sweep,
+                                                        Cause cause) = 0;
+  // The job's failures so far count no more: SpentBudgets leaves them out.
+  virtual absl::Status ForgiveFailures(JobId job) = 0;
 
   // For a restart. Jobs come in order of their ids.
   virtual absl::Status ForEachJob(

@@ -52,6 +52,31 @@ absl::StatusOr<v1::StatusResponse> SweepClient::Status(
   return response;
 }
 
+absl::StatusOr<v1::CancelResponse> SweepClient::Cancel(
+    const std::string& sweep) {
+  v1::CancelRequest request;
+  request.set_sweep(sweep);
+  v1::CancelResponse response;
+  grpc::ClientContext context;
+  SetDeadline(&context, std::chrono::seconds(20));
+  RETURN_IF_ERROR(
+      Explain(FromGrpcStatus(stub_->Cancel(&context, request, &response))));
+  return response;
+}
+
+absl::StatusOr<v1::RetryResponse> SweepClient::Retry(const std::string& sweep,
+                                                     const std::string& cause) {
+  v1::RetryRequest request;
+  request.set_sweep(sweep);
+  request.set_cause(cause);
+  v1::RetryResponse response;
+  grpc::ClientContext context;
+  SetDeadline(&context, std::chrono::seconds(120));
+  RETURN_IF_ERROR(
+      Explain(FromGrpcStatus(stub_->Retry(&context, request, &response))));
+  return response;
+}
+
 absl::Status RequireCoordinator(const std::string& address) {
   if (!address.empty()) return ParseAddress("--coordinator", address).status();
   return absl::InvalidArgumentError(

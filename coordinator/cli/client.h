@@ -18,6 +18,10 @@ class SweepClient {
                                             const std::string& file_name,
                                             uint64_t max_cells);
   absl::StatusOr<v1::StatusResponse> Status(const std::string& sweep);
+  absl::StatusOr<v1::CancelResponse> Cancel(const std::string& sweep);
+  // Of the jobs whose last attempt `cause` ended; "" = of all failed ones.
+  absl::StatusOr<v1::RetryResponse> Retry(const std::string& sweep,
+                                          const std::string& cause);
 
  private:
   absl::Status Explain(const absl::Status& status) const;

@@ -59,6 +59,8 @@ void AddPlan(CLI::App* app, CommandContext* context);
 void AddServe(CLI::App* app, CommandContext* context);
 void AddSubmit(CLI::App* app, CommandContext* context);
 void AddStatus(CLI::App* app, CommandContext* context);
+void AddCancel(CLI::App* app, CommandContext* context);
+void AddRetry(CLI::App* app, CommandContext* context);
 void AddWait(CLI::App* app, CommandContext* context);
 void AddResults(CLI::App* app, CommandContext* context);
 void AddQuery(CLI::App* app, CommandContext* context);

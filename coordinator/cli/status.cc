@@ -19,7 +19,8 @@ void PrintStatus(const v1::StatusResponse& response, bool from_coordinator,
                  const std::string& data) {
   for (const v1::SweepStatus& sweep : response.sweeps()) {
     const std::string failures = FailureSummary(sweep);
-    absl::PrintF("sweep %s: %d cells%s%s%s%s\n\n", sweep.name(), sweep.cells(),
+    absl::PrintF("sweep %s: %d cells%s%s%s%s%s\n\n", sweep.name(),
+                 sweep.cells(), sweep.cancelled() ? ", cancelled" : "",
                  sweep.expanding() ? ", still expanding" : "",
                  sweep.finished() ? ", finished" : "",
                  failures.empty() ? "" : ", ", failures);

@@ -41,6 +41,7 @@ json Sweep(const v1::SweepStatus& status) {
   sweep["cells"] = status.cells();
   sweep["expanding"] = status.expanding();
   sweep["finished"] = status.finished();
+  sweep["cancelled"] = status.cancelled();
   sweep["submitted_us"] = status.submitted_us();
   sweep["stages"] = std::move(stages);
   sweep["first_failures"] = json::array();
@@ -75,6 +76,21 @@ std::string SubmittedJson(const v1::SubmitResponse& response) {
                {"cells", response.cells()},
                {"jobs", response.jobs()},
                {"done", response.jobs_done()}});
+}
+
+std::string CancelledJson(const std::string& sweep,
+                          const v1::CancelResponse& response) {
+  return Text({{"sweep", sweep},
+               {"already_cancelled", response.already_cancelled()},
+               {"jobs_stopped", response.jobs_stopped()},
+               {"jobs_open", response.jobs_open()}});
+}
+
+std::string RetriedJson(const std::string& sweep,
+                        const v1::RetryResponse& response) {
+  return Text({{"sweep", sweep},
+               {"jobs", response.jobs()},
+               {"cancelled", response.cancelled()}});
 }
 
 }  // namespace iclsweep

@@ -16,5 +16,10 @@ std::string StatusJson(const v1::StatusResponse& response,
                        bool from_coordinator);
 // The answer to a submit.
 std::string SubmittedJson(const v1::SubmitResponse& response);
+// The answers to a cancel and to a retry of that sweep.
+std::string CancelledJson(const std::string& sweep,
+                          const v1::CancelResponse& response);
+std::string RetriedJson(const std::string& sweep,
+                        const v1::RetryResponse& response);
 
 }  // namespace iclsweep

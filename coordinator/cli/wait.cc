@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/command.h"
@@ -55,6 +56,11 @@ class Waiter {
     const v1::SweepStatus& status = response->sweeps(0);
     name_ = status.name();
     printer_.Show(status, {}, response->workers(), now);
+    if (status.cancelled() && !status.finished()) {
+      printer_.Finish();
+      return absl::FailedPreconditionError(absl::StrCat(
+          "sweep ", name_, " is cancelled; submit its file again to go on"));
+    }
     if (!status.finished()) return std::optional<int>();
     printer_.Finish();
     return std::optional<int>(PrintEnd(status, context_.json));

@@ -154,6 +154,7 @@ absl::Status Loop::RunBatch(std::vector<AnyCall>* calls) {
   }
   RETURN_IF_ERROR(ExpandSome());
   RETURN_IF_ERROR(AnswerPolls());
+  RETURN_IF_ERROR(WriteProgress());
   RETURN_IF_ERROR(store_->Commit());
   workers_ = core_.connected_workers();
   std::vector<PendingReply> replies;
@@ -214,13 +215,36 @@ void Loop::Recover(absl::Status error) {
 
 absl::Status Loop::Restore() {
   core_ = Core(CoreOptions{options_.lease_us});
+  progress_.clear();
+  RETURN_IF_ERROR(store_->Begin());
+  RETURN_IF_ERROR(RestoreJobs());
+  RETURN_IF_ERROR(store_->ClearProgress());
+  RETURN_IF_ERROR(WriteProgress());
+  RETURN_IF_ERROR(store_->Commit());
+  return RestoreSweeps();
+}
+
+absl::Status Loop::RestoreJobs() {
+  constexpr size_t at_once = 10'000;
   const int64_t now = clock_->MonotonicMicros();
-  JobsAdded all;
+  std::vector<std::pair<JobId, JobState>> stored;
+  JobsAdded some;
+  const auto add_some = [&] {
+    core_.Apply(some, now);
+    some.jobs.clear();
+  };
   RETURN_IF_ERROR(store_->ForEachJob([&](const JobRow& row) {
-    all.jobs.push_back({row.id, row.stage, row.depends_on, row.state,
-                        row.last_attempt, row.max_attempts, SweepId{}});
+    stored.emplace_back(row.id, row.state);
+    for (const SweepId sweep : row.sweeps) {
+      some.jobs.push_back({row.id, row.stage, row.depends_on, row.state,
+                           row.last_attempt, row.max_attempts, sweep});
+    }
+    if (some.jobs.size() >= at_once) add_some();
   }));
-  const Effects effects = core_.Apply(all, now);
+  add_some();
+  ASSIGN_OR_RETURN(const std::vector<SweepId> cancelled,
+                   store_->CancelledSweeps());
+  for (const SweepId sweep : cancelled) core_.Apply(SweepCancelled{sweep}, now);
   ASSIGN_OR_RETURN(const std::vector<SpentBudget> budgets,
                    store_->SpentBudgets());
   for (const SpentBudget& budget : budgets)
@@ -230,12 +254,11 @@ absl::Status Loop::Restore() {
     core_.RestoreLease(attempt.lease, attempt.worker, attempt.slot_uuid, now);
   // States are worked out anew from the dependencies; rows that say otherwise
   // (a crash between two commits) are mended.
-  RETURN_IF_ERROR(store_->Begin());
-  for (const JobStateChanged& change : effects.job_states) {
-    RETURN_IF_ERROR(store_->SetJobState(change.job, core_.StateOf(change.job)));
+  for (const auto& [job, state] : stored) {
+    if (core_.Knows(job) && core_.StateOf(job) != state)
+      RETURN_IF_ERROR(store_->SetJobState(job, core_.StateOf(job)));
   }
-  RETURN_IF_ERROR(store_->Commit());
-  return RestoreSweeps();
+  return absl::OkStatus();
 }
 
 absl::Status Loop::RestoreSweeps() {
@@ -301,16 +324,37 @@ absl::Status Loop::WriteEnd(const AttemptFinished& end, int64_t now_us) {
 
 absl::Status Loop::Write(const Effects& effects) {
   const int64_t now = clock_->WallMicros();
-  for (const AttemptStarted& start : effects.attempts_started) {
-    RETURN_IF_ERROR(store_->StartAttempt({start.lease, start.worker, now}));
-  }
   for (const AttemptFinished& end : effects.attempts_finished)
     RETURN_IF_ERROR(WriteEnd(end, now));
   for (const JobStateChanged& change : effects.job_states) {
+    if (change.state == JobState::kLeased) continue;  // its attempt starts
     RETURN_IF_ERROR(store_->SetJobState(change.job, change.state));
+  }
+  for (const AttemptStarted& start : effects.attempts_started) {
+    RETURN_IF_ERROR(store_->StartAttempt({start.lease, start.worker, now}));
   }
   answers_.insert(answers_.end(), effects.answers.begin(),
                   effects.answers.end());
+  return absl::OkStatus();
+}
+
+absl::Status Loop::WriteProgress() {
+  for (const SweepId sweep : core_.TakeChangedSweeps()) {
+    for (const Stage stage : kAllStages)
+      RETURN_IF_ERROR(WriteProgressOf(sweep, stage));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Loop::WriteProgressOf(SweepId sweep, Stage stage) {
+  const auto& now = core_.CountsOf(sweep)[static_cast<size_t>(stage)];
+  auto& written = progress_[sweep][static_cast<size_t>(stage)];
+  for (size_t state = 0; state < kJobStates; ++state) {
+    if (written[state] == now[state]) continue;
+    RETURN_IF_ERROR(store_->SetProgress(
+        sweep, stage, static_cast<JobState>(state), now[state]));
+  }
+  written = now;
   return absl::OkStatus();
 }
 

@@ -59,14 +59,20 @@ struct SubmitCall {
   std::function<void(absl::Status)> done;
 };
 
+// Stops a sweep: its running jobs are taken back, the others stay as they are.
+using CancelCall = Call<v1::CancelRequest, v1::CancelResponse>;
+// Failed jobs of a sweep run again.
+using RetryCall = Call<v1::RetryRequest, v1::RetryResponse>;
+
 // The caller of a parked Lease is gone.
 struct LeaseCancelled {
   WorkerId worker;
   std::string request;
 };
 
-using AnyCall = std::variant<RegisterCall, LeaseCall, SyncCall, CompleteCall,
-                             ReleaseCall, SubmitCall, LeaseCancelled>;
+using AnyCall =
+    std::variant<RegisterCall, LeaseCall, SyncCall, CompleteCall, ReleaseCall,
+                 SubmitCall, CancelCall, RetryCall, LeaseCancelled>;
 
 struct LoopOptions {
   int64_t lease_us = 30'000'000;
@@ -75,6 +81,7 @@ struct LoopOptions {
   int64_t give_up_us = 30'000'000;
   size_t batch = 512;
   uint64_t cells_per_step = 2'000;
+  int64_t step_us = 50'000;  // a step of an expansion ends early after that
   std::string owner;         // host and pid, for the records
   std::string artifact_dir;  // absolute
   std::string partial_dir;
@@ -137,6 +144,8 @@ class Loop {
   std::vector<AnyCall> WaitForCalls();
   absl::Status RunBatch(std::vector<AnyCall>* calls);
   absl::Status Restore();
+  // The core's jobs, and their rows where those say something else.
+  absl::Status RestoreJobs();
   absl::Status RestoreSweeps();
   // Partial checkpoints of jobs that are done.
   void RemovePartials(const std::vector<std::string>& keys);
@@ -152,12 +161,20 @@ class Loop {
   absl::Status Handle(CompleteCall& call);
   absl::Status Handle(ReleaseCall& call);
   absl::Status Handle(SubmitCall& call);
+  absl::Status Handle(CancelCall& call);
+  absl::Status Handle(RetryCall& call);
   absl::Status Handle(LeaseCancelled& call);
   absl::Status CompleteOne(WorkerId worker, const v1::Completion& wire,
                            v1::CompleteResponse* response);
+  // The sweep with that name; nullopt when the caller was told NotFound.
+  absl::StatusOr<std::optional<SweepRow>> FindNamedSweep(
+      const std::string& name, std::function<void(absl::Status)>* done);
+  absl::Status Reactivate(const SweepRow& row, SweepSpec spec);
   void StartExpansion(SweepId id, int revision, uint64_t cursor,
                       SweepSpec spec);
   absl::Status ExpandSome();
+  absl::Status ExpandCell(Expansion* expansion, uint64_t index,
+                          JobsAdded* added);
   absl::StatusOr<NewJob> StorePlannedJob(const PlannedJob& planned,
                                          const std::vector<JobId>& ids,
                                          uint32_t max_attempts);
@@ -166,6 +183,10 @@ class Loop {
   absl::StatusOr<Effects> Apply(const Event& event);
   absl::Status Write(const Effects& effects);
   absl::Status WriteEnd(const AttemptFinished& end, int64_t now_us);
+  // The counts of sweeps whose jobs changed, where they differ from those
+  // written last.
+  absl::Status WriteProgress();
+  absl::Status WriteProgressOf(SweepId sweep, Stage stage);
   // Makes replies of answers_. At the end of a batch: what a lease is filled
   // with, the checkpoint of a training say, may come later in it than the event
   // that gave the lease.
@@ -194,6 +215,7 @@ class Loop {
   std::vector<PendingReply> replies_;
   std::vector<std::string> done_keys_;  // of this batch, in hexadecimal
   std::map<WorkerId, StepCount> steps_;
+  std::map<SweepId, JobCounts> progress_;  // as written
 
   std::atomic<bool> healthy_ = true;
   std::atomic<uint32_t> workers_ = 0;

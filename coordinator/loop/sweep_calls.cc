@@ -21,6 +21,7 @@ absl::Status Loop::Handle(SubmitCall& call) {
   if (known.has_value()) {
     if (known->spec_hash == spec.hash_hex) {
       call.response->set_resumed(true);
+      RETURN_IF_ERROR(Reactivate(*known, std::move(call.spec)));
       Reply(std::move(call.done), absl::OkStatus());
       return absl::OkStatus();
     }
@@ -52,6 +53,70 @@ absl::Status Loop::Handle(SubmitCall& call) {
   return absl::OkStatus();
 }
 
+absl::Status Loop::Reactivate(const SweepRow& row, SweepSpec spec) {
+  if (row.cancelled_us == 0) return absl::OkStatus();
+  RETURN_IF_ERROR(store_->SetCancelled(row.id, 0));
+  RETURN_IF_ERROR(Apply(SweepActivated{row.id}).status());
+  if (row.cells_expanded < row.cells_total)
+    StartExpansion(row.id, row.revision, row.cells_expanded, std::move(spec));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<SweepRow>> Loop::FindNamedSweep(
+    const std::string& name, std::function<void(absl::Status)>* done) {
+  ASSIGN_OR_RETURN(std::optional<SweepRow> row, store_->FindSweep(name));
+  if (!row.has_value())
+    Reply(std::move(*done),
+          absl::NotFoundError(absl::StrCat("there is no sweep '", name, "'")));
+  return row;
+}
+
+absl::Status Loop::Handle(CancelCall& call) {
+  ASSIGN_OR_RETURN(const std::optional<SweepRow> row,
+                   FindNamedSweep(call.request->sweep(), &call.done));
+  if (!row.has_value()) return absl::OkStatus();
+  call.response->set_already_cancelled(row->cancelled_us != 0);
+  if (row->cancelled_us == 0) {
+    RETURN_IF_ERROR(store_->SetCancelled(row->id, clock_->WallMicros()));
+    std::erase_if(expansions_, [&](const Expansion& expansion) {
+      return expansion.id == row->id;
+    });
+    ASSIGN_OR_RETURN(const Effects effects, Apply(SweepCancelled{row->id}));
+    call.response->set_jobs_stopped(effects.attempts_finished.size());
+  }
+  uint64_t open = 0;
+  for (const auto& stage : core_.CountsOf(row->id)) {
+    for (const JobState state :
+         {JobState::kBlocked, JobState::kReady, JobState::kLeased})
+      open += stage[static_cast<size_t>(state)];
+  }
+  call.response->set_jobs_open(open);
+  Reply(std::move(call.done), absl::OkStatus());
+  return absl::OkStatus();
+}
+
+absl::Status Loop::Handle(RetryCall& call) {
+  const std::optional<Cause> cause = CauseFromName(call.request->cause());
+  if (!cause.has_value()) {
+    Reply(std::move(call.done),
+          absl::InvalidArgumentError(
+              absl::StrCat("cause: '", call.request->cause(), "' is not one")));
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const std::optional<SweepRow> row,
+                   FindNamedSweep(call.request->sweep(), &call.done));
+  if (!row.has_value()) return absl::OkStatus();
+  Retried event;
+  ASSIGN_OR_RETURN(event.jobs, store_->FailedJobs(row->id, *cause));
+  for (const JobId job : event.jobs)
+    RETURN_IF_ERROR(store_->ForgiveFailures(job));
+  call.response->set_jobs(event.jobs.size());
+  call.response->set_cancelled(row->cancelled_us != 0);
+  RETURN_IF_ERROR(Apply(event).status());
+  Reply(std::move(call.done), absl::OkStatus());
+  return absl::OkStatus();
+}
+
 absl::StatusOr<NewJob> Loop::StorePlannedJob(const PlannedJob& planned,
                                              const std::vector<JobId>& ids,
                                              uint32_t max_attempts) {
@@ -73,30 +138,35 @@ void Loop::StartExpansion(SweepId id, int revision, uint64_t cursor,
   expansions_.push_back(std::move(expansion));
 }
 
+absl::Status Loop::ExpandCell(Expansion* expansion, uint64_t index,
+                              JobsAdded* added) {
+  ASSIGN_OR_RETURN(const Cell cell, expansion->expander->Expand(index));
+  const auto max_attempts =
+      static_cast<uint32_t>(expansion->spec->base.limits().max_attempts());
+  CellRow row{cell.key_hex, cell.index, cell.axes_json, {}};
+  for (const PlannedJob& planned : cell.jobs) {
+    ASSIGN_OR_RETURN(NewJob job,
+                     StorePlannedJob(planned, row.jobs, max_attempts));
+    job.sweep = expansion->id;
+    row.jobs.push_back(job.id);
+    added->jobs.push_back(std::move(job));
+  }
+  return store_->InsertCell(expansion->id, expansion->revision, row);
+}
+
 absl::Status Loop::ExpandSome() {
   if (expansions_.empty()) return absl::OkStatus();
   Expansion& expansion = expansions_.front();
-  const uint64_t end = std::min(CellCount(*expansion.spec),
-                                expansion.cursor + options_.cells_per_step);
+  const uint64_t cells = CellCount(*expansion.spec);
+  const uint64_t end =
+      std::min(cells, expansion.cursor + options_.cells_per_step);
+  const int64_t until_us = clock_->MonotonicMicros() + options_.step_us;
   JobsAdded added;
-  for (uint64_t index = expansion.cursor; index < end; ++index) {
-    ASSIGN_OR_RETURN(const Cell cell, expansion.expander->Expand(index));
-    CellRow row{cell.key_hex, cell.index, cell.axes_json, {}};
-    for (const PlannedJob& planned : cell.jobs) {
-      ASSIGN_OR_RETURN(
-          NewJob job,
-          StorePlannedJob(planned, row.jobs,
-                          static_cast<uint32_t>(
-                              expansion.spec->base.limits().max_attempts())));
-      row.jobs.push_back(job.id);
-      added.jobs.push_back(std::move(job));
-    }
-    RETURN_IF_ERROR(store_->InsertCell(expansion.id, expansion.revision, row));
-  }
-  RETURN_IF_ERROR(store_->SetCellsExpanded(expansion.id, end));
+  while (expansion.cursor < end && clock_->MonotonicMicros() < until_us)
+    RETURN_IF_ERROR(ExpandCell(&expansion, expansion.cursor++, &added));
+  RETURN_IF_ERROR(store_->SetCellsExpanded(expansion.id, expansion.cursor));
   RETURN_IF_ERROR(Apply(added).status());
-  expansion.cursor = end;
-  if (end == CellCount(*expansion.spec)) expansions_.pop_front();
+  if (expansion.cursor == cells) expansions_.pop_front();
   return absl::OkStatus();
 }
 

@@ -215,8 +215,8 @@ absl::Status Loop::CompleteOne(WorkerId worker, const v1::Completion& wire,
     return absl::OkStatus();
   }
   // A database restored from a backup gives old job ids to new jobs.
-  ASSIGN_OR_RETURN(const std::optional<JobPayload> job,
-                   store_->Payload(completion->lease.job));
+  ASSIGN_OR_RETURN(const std::optional<JobIdentity> job,
+                   store_->Identity(completion->lease.job));
   if (!job.has_value() || job->key != completion->key) {
     spdlog::warn("a result for job {} has another job's key; refused as stale",
                  completion->lease.job.value);

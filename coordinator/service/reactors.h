@@ -7,6 +7,7 @@
 #include <functional>
 #include <utility>
 
+#include "coordinator/loop/loop.h"
 #include "proto/rpc.h"
 
 namespace iclsweep {
@@ -32,5 +33,14 @@ class PostedReactor final : public grpc::ServerUnaryReactor {
  private:
   const std::function<void()> on_cancel_;
 };
+
+// Hands an RPC to the loop as it is.
+template <typename Request, typename Response>
+grpc::ServerUnaryReactor* PostTo(Loop* loop, const Request* request,
+                                 Response* response) {
+  auto* reactor = new PostedReactor();
+  loop->Post(Call<Request, Response>{request, response, reactor->Done()});
+  return reactor;
+}
 
 }  // namespace iclsweep

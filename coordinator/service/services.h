@@ -49,6 +49,12 @@ class SweepServiceImpl final : public v1::SweepService::CallbackService {
   grpc::ServerUnaryReactor* Status(grpc::CallbackServerContext* context,
                                    const v1::StatusRequest* request,
                                    v1::StatusResponse* response) override;
+  grpc::ServerUnaryReactor* Cancel(grpc::CallbackServerContext* context,
+                                   const v1::CancelRequest* request,
+                                   v1::CancelResponse* response) override;
+  grpc::ServerUnaryReactor* Retry(grpc::CallbackServerContext* context,
+                                  const v1::RetryRequest* request,
+                                  v1::RetryResponse* response) override;
 
  private:
   Loop* const loop_;  // must outlive this

@@ -12,6 +12,10 @@ namespace iclsweep {
 namespace {
 
 absl::Status AddFailures(Database* database, v1::SweepStatus* sweep) {
+  const bool any = std::any_of(
+      sweep->stages().begin(), sweep->stages().end(),
+      [](const v1::StageProgress& stage) { return stage.failed() > 0; });
+  if (!any) return absl::OkStatus();
   Statement query = database->Prepare(
       "SELECT cell, stage, cause, message FROM failures WHERE sweep = ? AND "
       "state = 'failed' ORDER BY cell LIMIT 3");
@@ -66,7 +70,7 @@ absl::StatusOr<v1::StatusResponse> ReadStatus(
       database->Execute("BEGIN"));  // one moment for all the numbers
   Statement query = database->Prepare(
       "SELECT name, cells_total, cells_expanded < cells_total, "
-      "sweep.submitted_us FROM sweep "
+      "sweep.submitted_us, sweep.cancelled_us != 0 FROM sweep "
       "JOIN sweep_revision USING (sweep_id, revision) WHERE ?1 = '' OR name = "
       "?1 ORDER BY sweep_id DESC LIMIT 1");
   query.Bind(request.sweep());
@@ -83,6 +87,7 @@ absl::StatusOr<v1::StatusResponse> ReadStatus(
   sweep->set_cells(static_cast<uint64_t>(query.Integer(1)));
   sweep->set_expanding(query.Integer(2) != 0);
   sweep->set_submitted_us(query.Integer(3));
+  sweep->set_cancelled(query.Integer(4) != 0);
   RETURN_IF_ERROR(AddStages(database.get(), sweep));
   RETURN_IF_ERROR(AddFailures(database.get(), sweep));
   return response;
@@ -151,6 +156,18 @@ grpc::ServerUnaryReactor* SweepServiceImpl::Status(
   }
   reactor->Done()(status);
   return reactor;
+}
+
+grpc::ServerUnaryReactor* SweepServiceImpl::Cancel(
+    grpc::CallbackServerContext* /*context*/, const v1::CancelRequest* request,
+    v1::CancelResponse* response) {
+  return PostTo(loop_, request, response);
+}
+
+grpc::ServerUnaryReactor* SweepServiceImpl::Retry(
+    grpc::CallbackServerContext* /*context*/, const v1::RetryRequest* request,
+    v1::RetryResponse* response) {
+  return PostTo(loop_, request, response);
 }
 
 }  // namespace iclsweep

@@ -2,18 +2,6 @@
 #include "coordinator/service/services.h"
 
 namespace iclsweep {
-namespace {
-
-template <typename Request, typename Response>
-grpc::ServerUnaryReactor* PostTo(Loop* loop, const Request* request,
-                                 Response* response) {
-  auto* reactor = new PostedReactor();
-  loop->Post(Call<Request, Response>{request, response, reactor->Done()});
-  return reactor;
-}
-
-}  // namespace
-
 grpc::ServerUnaryReactor* WorkerServiceImpl::Register(
     grpc::CallbackServerContext* context, const v1::RegisterRequest* request,
     v1::RegisterResponse* response) {

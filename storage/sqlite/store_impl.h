@@ -29,6 +29,8 @@ class SqliteStore final : public Store {
   absl::StatusOr<std::optional<SweepRow>> FindSweep(
       absl::string_view name) override;
   absl::StatusOr<std::vector<SweepRow>> UnexpandedSweeps() override;
+  absl::StatusOr<std::vector<SweepId>> CancelledSweeps() override;
+  absl::Status SetCancelled(SweepId sweep, int64_t cancelled_us) override;
   absl::StatusOr<SweepId> InsertSweep(const SweepRow& row,
                                       absl::Span<const AxisRow> axes) override;
   absl::Status SetCellsExpanded(SweepId sweep, uint64_t cells) override;
@@ -36,6 +38,9 @@ class SqliteStore final : public Store {
                                    bool* inserted) override;
   absl::Status InsertCell(SweepId sweep, int revision,
                           const CellRow& cell) override;
+  absl::Status SetProgress(SweepId sweep, Stage stage, JobState state,
+                           uint64_t jobs) override;
+  absl::Status ClearProgress() override;
   absl::StatusOr<WorkerId> InsertWorker(const WorkerRow& worker,
                                         int64_t now_us) override;
   absl::Status SetJobState(JobId job, JobState state) override;
@@ -47,6 +52,10 @@ class SqliteStore final : public Store {
                            WorkerId worker, absl::string_view text,
                            int64_t now_us) override;
   absl::StatusOr<std::optional<JobPayload>> Payload(JobId job) override;
+  absl::StatusOr<std::optional<JobIdentity>> Identity(JobId job) override;
+  absl::StatusOr<std::vector<JobId>> FailedJobs(
+      SweepId sweep, Cause cause) override;
+  absl::Status ForgiveFailures(JobId job) override;
   absl::Status ForEachJob(
       const std::function<void(const JobRow&)>& visit) override;
   absl::StatusOr<std::vector<OpenAttempt>> OpenAttempts() override;
@@ -58,7 +67,8 @@ class SqliteStore final : public Store {
   static constexpr absl::string_view kSelectSweep =
       "SELECT sweep.sweep_id, sweep.name, r.revision, r.spec_yaml, "
       "r.spec_hash, r.cells_total, r.cells_expanded, "
-      "r.submitted_us FROM sweep JOIN sweep_revision AS r USING (sweep_id, "
+      "r.submitted_us, sweep.cancelled_us FROM sweep JOIN sweep_revision AS r "
+      "USING (sweep_id, "
       "revision)";
   static SweepRow ReadSweep(const Statement& query);
   absl::StatusOr<bool> HasResult(int64_t job);

@@ -55,7 +55,9 @@ absl::Status SqliteStore::StartAttempt(const AttemptStart& attempt) {
           .Bind(attempt.worker.value)
           .Bind(attempt.started_us)
           .Run());
-  return db_->Prepare("UPDATE job SET last_attempt = ? WHERE job_id = ?")
+  return db_
+      ->Prepare(
+          "UPDATE job SET last_attempt = ?, state = 'leased' WHERE job_id = ?")
       .Bind(int64_t{attempt.lease.attempt})
       .Bind(attempt.lease.job.value)
       .Run();
@@ -128,6 +130,42 @@ absl::StatusOr<std::optional<JobPayload>> SqliteStore::Payload(JobId job) {
   }
 }
 
+absl::StatusOr<std::optional<JobIdentity>> SqliteStore::Identity(JobId job) {
+  Statement query = db_->Prepare("SELECT key, stage FROM job WHERE job_id = ?");
+  query.Bind(job.value);
+  ASSIGN_OR_RETURN(const bool row, query.Step());
+  if (!row) return std::optional<JobIdentity>();
+  return std::optional<JobIdentity>(
+      {JobKeyFromBytes(query.Text(0)).value_or(JobKey{}),
+       StageFromName(query.Text(1)).value_or(Stage::kNoop)});
+}
+
+absl::StatusOr<std::vector<JobId>> SqliteStore::FailedJobs(SweepId sweep,
+                                                           Cause cause) {
+  Statement query = db_->Prepare(
+      "SELECT job_id FROM job WHERE state = 'failed' AND state IN ('failed', "
+      "'upstream_failed') AND EXISTS (SELECT 1 FROM cell_job AS c WHERE "
+      "c.job_id = job.job_id AND c.sweep_id = ?1) AND (?2 = '' OR ?2 = (SELECT "
+      "cause FROM attempt AS a WHERE a.job_id = job.job_id AND a.number = "
+      "job.last_attempt)) ORDER BY job_id");
+  query.Bind(sweep.value);
+  query.Bind(CauseName(cause));
+  std::vector<JobId> jobs;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool row, query.Step());
+    if (!row) return jobs;
+    jobs.push_back(JobId{query.Integer(0)});
+  }
+}
+
+absl::Status SqliteStore::ForgiveFailures(JobId job) {
+  return db_
+      ->Prepare(
+          "UPDATE job SET retried_attempt = last_attempt WHERE job_id = ?")
+      .Bind(job.value)
+      .Run();
+}
+
 absl::Status SqliteStore::ForEachJob(
     const std::function<void(const JobRow&)>& visit) {
   Statement query = db_->Prepare(
@@ -136,7 +174,11 @@ absl::Status SqliteStore::ForEachJob(
   Statement parents = db_->Prepare(
       "SELECT job_id, depends_on_job_id FROM job_dependency ORDER BY job_id, "
       "depends_on_job_id");
+  // In the order of an index: nothing is sorted.
+  Statement wanted =
+      db_->Prepare("SELECT job_id, sweep_id FROM cell_job ORDER BY job_id");
   ASSIGN_OR_RETURN(bool parent, parents.Step());
+  ASSIGN_OR_RETURN(bool want, wanted.Step());
   while (true) {
     ASSIGN_OR_RETURN(const bool row, query.Step());
     if (!row) return absl::OkStatus();
@@ -150,6 +192,12 @@ absl::Status SqliteStore::ForEachJob(
     while (parent && parents.Integer(0) == job.id.value) {
       job.depends_on.push_back(JobId{parents.Integer(1)});
       ASSIGN_OR_RETURN(parent, parents.Step());
+    }
+    while (want && wanted.Integer(0) == job.id.value) {
+      const SweepId sweep{wanted.Integer(1)};
+      if (job.sweeps.empty() || job.sweeps.back() != sweep)
+        job.sweeps.push_back(sweep);
+      ASSIGN_OR_RETURN(want, wanted.Step());
     }
     visit(job);
   }
@@ -176,6 +224,7 @@ absl::StatusOr<std::vector<SpentBudget>> SqliteStore::SpentBudgets() {
       "SELECT job_id, cause, count(*) FROM attempt JOIN job USING (job_id) "
       "WHERE job.state NOT IN "
       "('done', 'failed', 'upstream_failed') AND outcome = 'failed' AND "
+      "number > job.retried_attempt AND "
       "(cause NOT IN ('crashed', 'lost') OR number >= "
       "(SELECT coalesce(max(number), 0) FROM attempt AS saved WHERE "
       "saved.job_id = attempt.job_id AND "

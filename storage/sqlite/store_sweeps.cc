@@ -58,13 +58,47 @@ absl::StatusOr<std::optional<SweepRow>> SqliteStore::FindSweep(
 absl::StatusOr<std::vector<SweepRow>> SqliteStore::UnexpandedSweeps() {
   Statement query = db_->Prepare(absl::StrCat(
       kSelectSweep,
-      " WHERE r.cells_expanded < r.cells_total ORDER BY sweep.sweep_id"));
+      " WHERE r.cells_expanded < r.cells_total AND sweep.cancelled_us = 0 "
+      "ORDER BY sweep.sweep_id"));
   std::vector<SweepRow> rows;
   while (true) {
     ASSIGN_OR_RETURN(const bool row, query.Step());
     if (!row) return rows;
     rows.push_back(ReadSweep(query));
   }
+}
+
+absl::StatusOr<std::vector<SweepId>> SqliteStore::CancelledSweeps() {
+  Statement query =
+      db_->Prepare("SELECT sweep_id FROM sweep WHERE cancelled_us != 0");
+  std::vector<SweepId> sweeps;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool row, query.Step());
+    if (!row) return sweeps;
+    sweeps.push_back(SweepId{query.Integer(0)});
+  }
+}
+
+absl::Status SqliteStore::SetCancelled(SweepId sweep, int64_t cancelled_us) {
+  return db_->Prepare("UPDATE sweep SET cancelled_us = ? WHERE sweep_id = ?")
+      .Bind(cancelled_us)
+      .Bind(sweep.value)
+      .Run();
+}
+
+absl::Status SqliteStore::SetProgress(SweepId sweep, Stage stage,
+                                      JobState state, uint64_t jobs) {
+  return db_
+      ->Prepare("INSERT OR REPLACE INTO sweep_progress VALUES (?, ?, ?, ?)")
+      .Bind(sweep.value)
+      .Bind(StageName(stage))
+      .Bind(JobStateName(state))
+      .Bind(static_cast<int64_t>(jobs))
+      .Run();
+}
+
+absl::Status SqliteStore::ClearProgress() {
+  return db_->Prepare("DELETE FROM sweep_progress").Run();
 }
 
 absl::StatusOr<SweepId> SqliteStore::InsertSweep(
@@ -206,7 +240,8 @@ SweepRow SqliteStore::ReadSweep(const Statement& query) {
           query.Text(4),
           static_cast<uint64_t>(query.Integer(5)),
           static_cast<uint64_t>(query.Integer(6)),
-          query.Integer(7)};
+          query.Integer(7),
+          query.Integer(8)};
 }
 
 }  // namespace iclsweep

@@ -38,13 +38,12 @@ std::string LastElement(absl::string_view path) {
 
 constexpr absl::string_view kFixedViews = R"sql(
 CREATE VIEW progress AS
-SELECT sweep.name AS sweep, job.stage AS stage, count(*) AS jobs,
-  sum(job.state = 'done') AS done, sum(job.state = 'failed') AS failed, sum(job.state = 'leased') AS leased,
-  sum(job.state = 'ready') AS ready, sum(job.state = 'blocked') AS blocked,
-  sum(job.state = 'upstream_failed') AS upstream_failed
-FROM (SELECT DISTINCT sweep_id, job_id FROM cell_job) AS wanted
-JOIN sweep USING (sweep_id) JOIN job USING (job_id)
-GROUP BY sweep.sweep_id, job.stage;
+SELECT sweep.name AS sweep, p.stage AS stage, sum(p.jobs) AS jobs,
+  sum(p.jobs * (p.state = 'done')) AS done, sum(p.jobs * (p.state = 'failed')) AS failed,
+  sum(p.jobs * (p.state = 'leased')) AS leased, sum(p.jobs * (p.state = 'ready')) AS ready,
+  sum(p.jobs * (p.state = 'blocked')) AS blocked, sum(p.jobs * (p.state = 'upstream_failed')) AS upstream_failed
+FROM sweep_progress AS p JOIN sweep USING (sweep_id)
+GROUP BY sweep.sweep_id, p.stage HAVING sum(p.jobs) > 0;
 
 CREATE VIEW attempts AS
 SELECT attempt.job_id, lower(hex(job.key)) AS key, job.stage, attempt.number AS attempt, attempt.outcome, attempt.cause,
@@ -55,7 +54,7 @@ FROM attempt JOIN job USING (job_id) JOIN worker USING (worker_id);
 CREATE VIEW failures AS
 SELECT sweep.name AS sweep, cell.cell_index AS cell, job.stage, job.state, attempt.number AS attempt, attempt.cause,
   attempt.message, attempt.log_tail, attempt.ended_us
-FROM cell_job JOIN cell USING (sweep_id, cell_key) JOIN sweep USING (sweep_id) JOIN job USING (job_id)
+FROM job CROSS JOIN cell_job USING (job_id) JOIN cell USING (sweep_id, cell_key) JOIN sweep USING (sweep_id)
 LEFT JOIN attempt ON attempt.job_id = job.job_id AND attempt.number = job.last_attempt
 WHERE job.state IN ('failed', 'upstream_failed');
 

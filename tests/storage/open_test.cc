@@ -144,6 +144,9 @@ TEST_F(OpenTest, OlderSchemaIsBroughtUpToDateAfterABackup) {
       "INSERT INTO meta VALUES ('database_uuid', 'old-one');"
       "INSERT INTO job (key, stage, state, numerics_version, inputs, "
       "created_us) VALUES (zeroblob(32), 'train', 'ready', 1, x'', 7);"
+      "INSERT INTO sweep VALUES (1, 'old', 1, 7);"
+      "INSERT INTO cell VALUES (1, 'a', 0, 1, '{}'), (1, 'b', 1, 1, '{}');"
+      "INSERT INTO cell_job VALUES (1, 'a', 1), (1, 'b', 1);"
       "PRAGMA application_id = ",
       'i' << 24 | 'c' << 16 | 'l' << 8 | 's', "; PRAGMA user_version = 1"));
   {
@@ -158,6 +161,10 @@ TEST_F(OpenTest, OlderSchemaIsBroughtUpToDateAfterABackup) {
                             "SELECT state, created_us, max_attempts "
                             "FROM job"),
               ElementsAre("ready|7|3"));
+  EXPECT_THAT(CommittedRows(file_,
+                            "SELECT sweep, stage, jobs, ready FROM "
+                            "progress"),
+              ElementsAre("old|train|1|1"));
   const std::string backup =
       absl::StrCat(file_, ".before-schema-", kSchemaVersion);
   EXPECT_THAT(CommittedRows(backup, "PRAGMA user_version"), ElementsAre("1"));

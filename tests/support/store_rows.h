@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -60,10 +62,25 @@ inline Completion DoneCompletion(const LeaseRef& lease, const JobKey& key,
   return completion;
 }
 
+// Counts every sweep's jobs, as the loop keeps them.
+inline void WriteProgress(Store* store) {
+  std::map<std::tuple<SweepId, Stage, JobState>, uint64_t> counts;
+  EXPECT_OK(store->ForEachJob([&](const JobRow& job) {
+    for (const SweepId sweep : job.sweeps)
+      ++counts[{sweep, job.stage, job.state}];
+  }));
+  EXPECT_OK(store->ClearProgress());
+  for (const auto& [of, jobs] : counts) {
+    const auto& [sweep, stage, state] = of;
+    EXPECT_OK(store->SetProgress(sweep, stage, state, jobs));
+  }
+}
+
 // Runs `write` in a transaction of its own.
 inline void InTransaction(Store* store, const std::function<void()>& write) {
   ASSERT_OK(store->Begin());
   write();
+  WriteProgress(store);
   ASSERT_OK(store->Commit());
 }
 

@@ -83,5 +83,23 @@ TEST(SubmittedJsonTest, SpeaksOfCellsAndJobsAsStatusDoes) {
                                                         {"done", 8}}));
 }
 
+TEST(CancelledJsonTest, SaysWhatWasStoppedAndWhatIsLeft) {
+  v1::CancelResponse response;
+  response.set_jobs_stopped(2);
+  response.set_jobs_open(7);
+  EXPECT_EQ(json::parse(CancelledJson("s", response)),
+            json({{"sweep", "s"},
+                  {"already_cancelled", false},
+                  {"jobs_stopped", 2},
+                  {"jobs_open", 7}}));
+}
+
+TEST(RetriedJsonTest, SaysHowManyJobsRunAgain) {
+  v1::RetryResponse response;
+  response.set_jobs(3);
+  EXPECT_EQ(json::parse(RetriedJson("s", response)),
+            json({{"sweep", "s"}, {"jobs", 3}, {"cancelled", false}}));
+}
+
 }  // namespace
 }  // namespace iclsweep

@@ -57,6 +57,17 @@ class FaultyStore final : public Store {
   absl::StatusOr<std::vector<SweepRow>> UnexpandedSweeps() override {
     return store_->UnexpandedSweeps();
   }
+  absl::StatusOr<std::vector<SweepId>> CancelledSweeps() override {
+    return store_->CancelledSweeps();
+  }
+  absl::Status SetCancelled(SweepId sweep, int64_t cancelled_us) override {
+    return store_->SetCancelled(sweep, cancelled_us);
+  }
+  absl::Status SetProgress(SweepId sweep, Stage stage, JobState state,
+                           uint64_t jobs) override {
+    return store_->SetProgress(sweep, stage, state, jobs);
+  }
+  absl::Status ClearProgress() override { return store_->ClearProgress(); }
   absl::StatusOr<SweepId> InsertSweep(const SweepRow& row,
                                       absl::Span<const AxisRow> axes) override {
     return store_->InsertSweep(row, axes);
@@ -103,6 +114,16 @@ class FaultyStore final : public Store {
     if (job == damaged_job && payload.has_value())
       payload->inputs = "\xff is no message";
     return payload;
+  }
+  absl::StatusOr<std::optional<JobIdentity>> Identity(JobId job) override {
+    return store_->Identity(job);
+  }
+  absl::StatusOr<std::vector<JobId>> FailedJobs(SweepId sweep,
+                                                Cause cause) override {
+    return store_->FailedJobs(sweep, cause);
+  }
+  absl::Status ForgiveFailures(JobId job) override {
+    return store_->ForgiveFailures(job);
   }
   absl::Status ForEachJob(
       const std::function<void(const JobRow&)>& visit) override {

@@ -57,6 +57,8 @@ using AskedLease = Asked<v1::LeaseRequest, v1::LeaseResponse>;
 using AskedSync = Asked<v1::SyncRequest, v1::SyncResponse>;
 using AskedComplete = Asked<v1::CompleteRequest, v1::CompleteResponse>;
 using AskedRelease = Asked<v1::ReleaseRequest, v1::ReleaseResponse>;
+using AskedCancel = Asked<v1::CancelRequest, v1::CancelResponse>;
+using AskedRetry = Asked<v1::RetryRequest, v1::RetryResponse>;
 using AskedSubmit = Asked<SweepSpec, v1::SubmitResponse>;
 
 class LoopFixture : public ::testing::Test {
@@ -141,6 +143,19 @@ class LoopFixture : public ::testing::Test {
     loop_->Post(asked.ToCall());
     return asked;
   }
+  AskedCancel PostCancel(const std::string& sweep) {
+    AskedCancel asked;
+    asked.request().set_sweep(sweep);
+    loop_->Post(asked.ToCall());
+    return asked;
+  }
+  AskedRetry PostRetry(const std::string& sweep, const std::string& cause) {
+    AskedRetry asked;
+    asked.request().set_sweep(sweep);
+    asked.request().set_cause(cause);
+    loop_->Post(asked.ToCall());
+    return asked;
+  }
   AskedComplete PostComplete(int64_t worker, const Completion& completion) {
     AskedComplete asked;
     asked.request().set_worker_id(worker);
@@ -153,6 +168,17 @@ class LoopFixture : public ::testing::Test {
 
   v1::SubmitResponse Submit(const std::string& yaml) {
     AskedSubmit asked = PostSubmit(yaml);
+    EXPECT_OK(asked.Wait());
+    return asked.response();
+  }
+  v1::CancelResponse Cancel(const std::string& sweep) {
+    AskedCancel asked = PostCancel(sweep);
+    EXPECT_OK(asked.Wait());
+    return asked.response();
+  }
+  v1::RetryResponse Retry(const std::string& sweep,
+                          const std::string& cause = "") {
+    AskedRetry asked = PostRetry(sweep, cause);
     EXPECT_OK(asked.Wait());
     return asked.response();
   }

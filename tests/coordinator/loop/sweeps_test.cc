@@ -246,5 +246,130 @@ TEST_F(LoopSweepsTest, OneAttemptStaysOneAttemptAfterARestart) {
   EXPECT_THAT(Rows("SELECT state FROM job"), ElementsAre("failed"));
 }
 
+TEST_F(LoopSweepsTest, CancelledSweepStopsAlsoAcrossARestart) {
+  StartLoop();
+  Submit(NoopSweep("s", 3));
+  const int64_t worker = Register("slot");
+  EXPECT_EQ(Complete(worker, Done(Lease(worker))),
+            v1::COMPLETION_VERDICT_COMMITTED);
+  const v1::LeasedJob running = Lease(worker);
+  const v1::CancelResponse cancelled = Cancel("s");
+  EXPECT_EQ(cancelled.jobs_stopped(), 1U);
+  EXPECT_EQ(cancelled.jobs_open(), 2U);
+  EXPECT_FALSE(cancelled.already_cancelled());
+  EXPECT_EQ(Sync(worker, {LeaseProgress{RefOf(running)}}).revoked_size(), 1);
+  EXPECT_EQ(Lease(worker).job_id(), 0);
+  Restart();
+  EXPECT_EQ(Lease(Register("slot")).job_id(), 0);
+  EXPECT_TRUE(Cancel("s").already_cancelled());
+  EXPECT_THAT(Rows("SELECT jobs, done, ready FROM progress"),
+              ElementsAre("3|1|2"));
+}
+
+TEST_F(LoopSweepsTest, SubmittingACancelledSweepAgainGoesOn) {
+  StartLoop();
+  Submit(NoopSweep("s", 2));
+  Cancel("s");
+  EXPECT_TRUE(Submit(NoopSweep("s", 2)).resumed());
+  const int64_t worker = Register("slot");
+  EXPECT_NE(Lease(worker).job_id(), 0);
+}
+
+TEST_F(LoopSweepsTest, CancelStopsAnExpansionAndSubmitGoesOnWithIt) {
+  options_.cells_per_step = 1;
+  testing::AskedCancel cancel;
+  store_->on_cells = [&](uint64_t cells) {
+    if (cells == 3) cancel = PostCancel("s");
+  };
+  StartLoop();
+  Submit(NoopSweep("s", 10));
+  while (Rows("SELECT 1 FROM sweep WHERE cancelled_us != 0").empty()) {
+    Sync(0);
+  }
+  EXPECT_OK(cancel.Wait());
+  EXPECT_THAT(Rows("SELECT cells_expanded FROM sweep_revision"),
+              ElementsAre("3"));
+  Restart();
+  Sync(0);
+  EXPECT_THAT(Rows("SELECT cells_expanded FROM sweep_revision"),
+              ElementsAre("3"));
+  store_->on_cells = nullptr;
+  Submit(NoopSweep("s", 10));
+  while (Rows("SELECT 1 FROM sweep_revision WHERE cells_expanded = 10").empty())
+    Sync(0);
+  EXPECT_THAT(Rows("SELECT jobs FROM progress"), ElementsAre("10"));
+}
+
+TEST_F(LoopSweepsTest, SharedJobRunsOnForTheOtherSweep) {
+  StartLoop();
+  Submit(NoopSweep("first", 1));
+  Submit(NoopSweep("second", 1));
+  const int64_t worker = Register("slot");
+  const v1::LeasedJob job = Lease(worker);
+  EXPECT_EQ(Cancel("first").jobs_stopped(), 0U);
+  EXPECT_EQ(Complete(worker, Done(job)), v1::COMPLETION_VERDICT_COMMITTED);
+}
+
+TEST_F(LoopSweepsTest, CancelOfAnUnknownSweepNamesIt) {
+  StartLoop();
+  EXPECT_THAT(PostCancel("nope").Wait(),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("'nope'")));
+  EXPECT_THAT(PostRetry("nope", "").Wait(),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("'nope'")));
+}
+
+TEST_F(LoopSweepsTest, RetryGivesFailedJobsTheirAttemptsAnew) {
+  StartLoop();
+  Submit(NoopSweep("s", 2));
+  int64_t worker = Register("slot");
+  Complete(worker, Failed(Lease(worker), Cause::kInvalid));
+  for (int i = 0; i < 3; ++i)
+    Complete(worker, Failed(Lease(worker), Cause::kFailed));
+  EXPECT_THAT(Rows("SELECT failed FROM progress"), ElementsAre("2"));
+  EXPECT_EQ(Retry("s", "timeout").jobs(), 0U);
+  EXPECT_EQ(Retry("s", "failed").jobs(), 1U);
+  EXPECT_THAT(Rows("SELECT failed, ready FROM progress"), ElementsAre("1|1"));
+  // What failed before the retry is not charged again, not by a restart either.
+  Restart();
+  worker = Register("slot");
+  for (uint32_t attempt = 4; attempt <= 6; ++attempt) {
+    const v1::LeasedJob job = Lease(worker);
+    EXPECT_EQ(job.attempt(), attempt);
+    Complete(worker, Failed(job, Cause::kFailed));
+  }
+  EXPECT_THAT(Rows("SELECT failed FROM progress"), ElementsAre("2"));
+  EXPECT_EQ(Retry("s").jobs(), 2U);
+  EXPECT_THAT(
+      PostRetry("s", "bad luck").Wait(),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'bad luck'")));
+}
+
+TEST_F(LoopSweepsTest, RetryOpensWhatFailedForWantOfAJob) {
+  StartLoop();
+  Submit(testing::kTrainThenEvaluate);
+  const int64_t worker = Register("slot");
+  Complete(worker, Failed(Lease(worker), Cause::kInvalid));
+  EXPECT_THAT(Rows("SELECT stage, failed, upstream_failed FROM progress ORDER "
+                   "BY stage DESC"),
+              ElementsAre("train|1|0", "evaluate|0|1"));
+  Retry("t");
+  EXPECT_THAT(Rows("SELECT stage, ready, blocked FROM progress ORDER BY stage "
+                   "DESC"),
+              ElementsAre("train|1|0", "evaluate|0|1"));
+  EXPECT_EQ(Complete(worker, Done(Lease(worker))),
+            v1::COMPLETION_VERDICT_COMMITTED);
+  EXPECT_TRUE(Lease(worker).has_evaluate());
+}
+
+TEST_F(LoopSweepsTest, CountsSurviveARestartThatFindsThemWrong) {
+  StartLoop();
+  Submit(NoopSweep("s", 2));
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Database> database,
+                       Database::Open(file_, Database::Mode::kReadWrite));
+  EXPECT_OK(database->Execute("UPDATE sweep_progress SET jobs = 77"));
+  Restart();
+  EXPECT_THAT(Rows("SELECT jobs, ready FROM progress"), ElementsAre("2|2"));
+}
+
 }  // namespace
 }  // namespace iclsweep
