@@ -12,6 +12,7 @@ v1::HeldLease ToWire(const LeaseProgress& progress) {
   held.set_steps_done(progress.steps_done);
   held.set_steps_total(progress.steps_total);
   held.set_checkpointed(progress.checkpointed);
+  held.set_waiting(progress.waiting);
   return held;
 }
 
@@ -22,6 +23,7 @@ LeaseProgress FromWire(const v1::HeldLease& held) {
   progress.steps_done = held.steps_done();
   progress.steps_total = held.steps_total();
   progress.checkpointed = held.checkpointed();
+  progress.waiting = held.waiting();
   return progress;
 }
 

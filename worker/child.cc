@@ -71,6 +71,7 @@ int RunChild(const ChildOptions& options) {
   agent_options.provenance = *provenance;
   agent_options.device = options.device;
   agent_options.idle_timeout_us = options.idle_timeout_us;
+  agent_options.bundle = options.bundle;
   agent_options.fault = FaultHookFromEnvironment();
   const std::unique_ptr<WorkerLink> link =
       MakeGrpcLink(options.coordinator, *provenance, RunStage);

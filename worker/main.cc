@@ -30,6 +30,7 @@ struct Arguments {
   DeviceWish wish;
   int threads = 1;
   std::string idle_timeout;
+  uint32_t bundle = 256;
   // hidden: the process of one slot
   std::string slot_dir;
   std::string slot_name;
@@ -92,6 +93,7 @@ int RunNodeAgent(const Arguments& arguments) {
   options.work_dir = arguments.work_dir;
   options.threads_per_slot = arguments.threads;
   options.idle_timeout = arguments.idle_timeout;
+  options.bundle = arguments.bundle;
   options.slots = *slots;
   return NodeAgent(options).Run();
 }
@@ -104,6 +106,7 @@ int RunSlot(const Arguments& arguments, int64_t idle_timeout_us) {
   options.device = arguments.wish.device;
   options.threads = arguments.threads;
   options.idle_timeout_us = idle_timeout_us;
+  options.bundle = arguments.bundle;
   return RunChild(options);
 }
 
@@ -172,6 +175,10 @@ int Main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--idle-timeout", arguments.idle_timeout,
                  "exit after so long without work (90s, 10m); default: never");
+  app.add_option("--bundle", arguments.bundle,
+                 "most small jobs that a process leases at once")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
   app.add_option("--slot-dir", arguments.slot_dir)->group("");
   app.add_option("--slot-name", arguments.slot_name)->group("");
   CLI::App* predict = AddPredict(&app, &arguments);

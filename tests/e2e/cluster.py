@@ -2,7 +2,6 @@
 the database. Only the standard library. Everything lives in one temporary folder."""
 import glob
 import os
-import re
 import signal
 import sqlite3
 import subprocess
@@ -151,13 +150,19 @@ class Cluster:
         except (FileNotFoundError, ValueError):
             return None
 
-    def spooled(self):
-        """(job, attempt) of every result lying in a spool."""
-        found = set()
-        for path in glob.glob(os.path.join(self.slots, "*", "spool", "*.result")):
-            job, attempt = re.match(r"(\d+)-(\d+)\.result$", os.path.basename(path)).groups()
-            found.add((int(job), int(attempt)))
+    def spooled_in(self, slot):
+        """(job, attempt) of every result lying in the spool of a slot directory."""
+        found = []
+        with open(os.path.join(slot, "spool"), "rb") as spool:
+            while header := spool.readline():
+                job, attempt, size, _ = header.split()
+                found.append((int(job), int(attempt)))
+                spool.seek(int(size) + 1, os.SEEK_CUR)
         return found
+
+    def spooled(self):
+        """The same for every slot."""
+        return {entry for spool in glob.glob(os.path.join(self.slots, "*", "spool")) for entry in self.spooled_in(os.path.dirname(spool))}
 
     def open_attempts(self):
         return set(rows(self.data, "SELECT job_id, number FROM attempt WHERE outcome = 'running'"))

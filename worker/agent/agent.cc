@@ -17,6 +17,23 @@ namespace {
 // identity.
 constexpr char kProbe[] = "/.iclsweep-probe";
 
+// Results handed in together.
+constexpr size_t kGroup = 64;
+constexpr size_t kGroupBytes = 1 << 20;
+constexpr int64_t kGroupUs = 1'000'000;
+
+// How many of the first entries make up a group.
+size_t FirstGroup(const std::vector<Slot::Spooled>& spooled) {
+  size_t count = 0;
+  size_t bytes = 0;
+  while (count < std::min(kGroup, spooled.size())) {
+    bytes += spooled[count].encoded.size();
+    if (count > 0 && bytes > kGroupBytes) break;
+    ++count;
+  }
+  return count;
+}
+
 bool TryAgain(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
          absl::IsResourceExhausted(status) || absl::IsAborted(status) ||
@@ -72,6 +89,10 @@ std::vector<LeaseProgress> Agent::Held() {
   for (const LeaseRef& lease : slot_->SpooledLeases()) held.push_back({lease});
   MutexLock lock(&mu_);
   if (running_.has_value() && !revoked_) held.push_back(*running_);
+  for (const LeaseRef& lease : waiting_) {
+    held.push_back({lease});
+    held.back().waiting = true;
+  }
   return held;
 }
 
@@ -86,8 +107,6 @@ absl::Status Agent::Run() {
 }
 
 absl::Status Agent::Work() {
-  // Sets damaged results aside first: their leases must not be told as held.
-  RETURN_IF_ERROR(slot_->ReadSpool().status());
   RETURN_IF_ERROR(RegisterUntilAccepted());
   std::jthread heartbeat(
       [this](const std::stop_token& stop) { Heartbeat(stop); });
@@ -119,13 +138,10 @@ absl::Status Agent::TakeTurn() {
     return absl::OkStatus();
   }
   if (!leased.ok()) return leased.status();
-  if (stopping_) {
-    for (const LeasedWork& work : *leased) GiveBack(work.lease);
-    return absl::OkStatus();
-  }
-  for (const LeasedWork& work : *leased) RETURN_IF_ERROR(RunOne(work));
-  if (!leased->empty()) last_work_us_ = clock_->MonotonicMicros();
-  return absl::OkStatus();
+  if (leased->empty()) return absl::OkStatus();
+  absl::Status status = RunBundle(*leased);
+  last_work_us_ = clock_->MonotonicMicros();
+  return status;
 }
 
 absl::StatusOr<std::vector<LeasedWork>> Agent::AskForWork() {
@@ -134,7 +150,7 @@ absl::StatusOr<std::vector<LeasedWork>> Agent::AskForWork() {
       absl::StrCat(slot_->uuid(), "-", worker().value, "-", ++requests_);
   for (Repeat repeat("ask for work", clock_);;) {
     absl::StatusOr<std::vector<LeasedWork>> leased =
-        link_->Lease(worker(), request, options_.poll_us);
+        link_->Lease(worker(), request, options_.bundle, options_.poll_us);
     if (leased.ok()) repeat.Answered();
     if (leased.ok() || stopping_ || !TryAgain(leased.status()) ||
         !Pause(repeat.After(leased.status())))
@@ -157,12 +173,7 @@ absl::Status Agent::CheckSharedArtifacts(
 absl::Status Agent::Accept(Registration registration) {
   RETURN_IF_ERROR(CheckSharedArtifacts(registration));
   MutexLock lock(&mu_);
-  for (const LeaseRef& lease : registration.revoked) {
-    if (running_.has_value() && running_->lease == lease) {
-      revoked_ = true;
-      stop_stage_ = true;
-    }
-  }
+  for (const LeaseRef& lease : registration.revoked) Drop(lease);
   if (!running_.has_value()) slot_->ForgetPredecessor();
   registration_ = std::move(registration);
   return absl::OkStatus();
@@ -183,29 +194,50 @@ absl::Status Agent::RegisterUntilAccepted() {
   return absl::OkStatus();
 }
 
-absl::Status Agent::Deliver(const Slot::Spooled& entry) {
-  for (Repeat repeat("deliver a result (it stays in the spool)", clock_);;) {
-    absl::Status delivered = link_->Complete(worker(), entry.encoded).status();
-    if (delivered.ok()) {
-      repeat.Answered();
-      return slot_->Forget(entry.file);
-    }
-    if (absl::IsInvalidArgument(delivered)) {
-      spdlog::error("the coordinator refuses {}: {}", entry.file,
-                    std::string(delivered.message()));
-      return slot_->Forget(entry.file);
-    }
-    if (!TryAgain(delivered)) return delivered;
-    if (!Pause(repeat.After(delivered)))
-      return absl::OkStatus();  // the slot's next process delivers it
+absl::Status Agent::Send(size_t count) {
+  std::vector<std::string> encoded;
+  encoded.reserve(count);
+  for (size_t i = 0; i < count; ++i)
+    encoded.push_back(slot_->spooled()[i].encoded);
+  for (Repeat repeat("deliver results (they stay in the spool)", clock_);;) {
+    absl::Status sent = link_->Complete(worker(), encoded).status();
+    if (sent.ok()) repeat.Answered();
+    if (!TryAgain(sent)) return sent;
+    if (Pause(repeat.After(sent))) continue;
+    gave_up_ = true;
+    return sent;
   }
 }
 
+absl::Status Agent::Deliver(size_t count) {
+  absl::Status sent = Send(count);
+  if (sent.ok()) return slot_->ForgetSpooled(count);
+  if (!absl::IsInvalidArgument(sent)) return sent;
+  if (count > 1) {  // one of them is refused: each alone tells which
+    for (size_t i = 0; i < count; ++i) RETURN_IF_ERROR(Deliver(1));
+    return absl::OkStatus();
+  }
+  const LeaseRef lease = slot_->spooled().front().lease;
+  spdlog::error("the coordinator refuses the result of job {}, attempt {}: {}",
+                lease.job.value, lease.attempt, std::string(sent.message()));
+  return slot_->ForgetSpooled(1);
+}
+
 absl::Status Agent::DeliverSpool() {
-  ASSIGN_OR_RETURN(const std::vector<Slot::Spooled> spooled,
-                   slot_->ReadSpool());
-  for (const Slot::Spooled& entry : spooled) RETURN_IF_ERROR(Deliver(entry));
+  while (!slot_->spooled().empty()) {
+    const absl::Status status = Deliver(FirstGroup(slot_->spooled()));
+    if (gave_up_) break;  // the slot's next process delivers them
+    RETURN_IF_ERROR(status);
+  }
+  delivered_us_ = clock_->MonotonicMicros();
   return absl::OkStatus();
+}
+
+absl::Status Agent::SyncAndDeliver() {
+  if (slot_->spooled().empty() || gave_up_) return absl::OkStatus();
+  RETURN_IF_ERROR(slot_->SyncSpool());
+  Fault("after_spool");
+  return DeliverSpool();
 }
 
 StageContext Agent::ContextOf(const LeasedWork& work) {
@@ -257,16 +289,36 @@ void Agent::OnProgress(Stage stage, LeaseProgress progress) {
   }
 }
 
-absl::StatusOr<StageResult> Agent::RunStage(const LeasedWork& work) {
+bool Agent::MustLeave() {
+  MutexLock lock(&mu_);
+  return stopping_ || draining_;
+}
+
+absl::Status Agent::RunBundle(const std::vector<LeasedWork>& bundle) {
   {
     MutexLock lock(&mu_);
-    running_ = LeaseProgress{work.lease};
-    revoked_ = false;
-    stop_stage_ = stopping_.load();
-    slot_->MarkRunning(*running_);
+    for (const LeasedWork& work : bundle) waiting_.push_back(work.lease);
   }
-  Fault("after_lease");
-  return work.run(ContextOf(work));
+  delivered_us_ = clock_->MonotonicMicros();
+  absl::Status status;
+  for (const LeasedWork& work : bundle) {
+    if (!status.ok() || MustLeave()) break;
+    if (Begin(work)) status = RunOne(work);
+  }
+  GiveBackWaiting();
+  return status.ok() ? SyncAndDeliver() : status;
+}
+
+bool Agent::Begin(const LeasedWork& work) {
+  MutexLock lock(&mu_);
+  const auto waiting = std::find(waiting_.begin(), waiting_.end(), work.lease);
+  if (waiting == waiting_.end()) return false;
+  waiting_.erase(waiting);
+  running_ = LeaseProgress{work.lease};
+  revoked_ = false;
+  stop_stage_ = stopping_.load();
+  slot_->MarkRunning(*running_);
+  return true;
 }
 
 Completion Agent::Describe(const LeasedWork& work,
@@ -294,18 +346,21 @@ Completion Agent::Describe(const LeasedWork& work,
 
 absl::Status Agent::RunOne(const LeasedWork& work) {
   const int64_t start = clock_->MonotonicMicros();
-  const absl::StatusOr<StageResult> result = RunStage(work);
+  Fault("after_lease");
+  const absl::StatusOr<StageResult> result = work.run(ContextOf(work));
   const Completion completion =
       Describe(work, result, clock_->MonotonicMicros() - start);
   bool revoked = false;
+  LeaseProgress progress{work.lease};
   {
     MutexLock lock(&mu_);
     revoked = revoked_;
+    progress = running_.value_or(progress);
   }
   bool told = true;
   absl::Status status;
   if (absl::IsCancelled(result.status())) {
-    if (!revoked) told = GiveBack(work.lease);
+    if (!revoked) told = GiveBack({progress});
   } else {
     status = HandIn(completion);
   }
@@ -318,34 +373,57 @@ absl::Status Agent::RunOne(const LeasedWork& work) {
   return status;
 }
 
-bool Agent::GiveBack(const LeaseRef& lease) {
+bool Agent::GiveBack(const std::vector<LeaseProgress>& leases) {
   Cause cause = Cause::kDrained;
-  uint64_t steps_run = 0;
   {
     MutexLock lock(&mu_);
     cause = stop_cause_;
-    if (running_.has_value()) steps_run = running_->steps_run;
   }
-  const absl::Status released =
-      link_->Release(worker(), lease, cause, steps_run);
+  const absl::Status released = link_->Release(worker(), leases, cause);
   if (!released.ok()) {
-    spdlog::warn("could not give the lease of job {} back: {}; it will run out",
-                 lease.job.value, std::string(released.message()));
+    spdlog::warn(
+        "could not give {} leases back, of job {} first: {}; they "
+        "will run out",
+        leases.size(), leases.front().lease.job.value,
+        std::string(released.message()));
   }
   return released.ok();
 }
 
+void Agent::GiveBackWaiting() {
+  std::vector<LeaseProgress> leases;
+  {
+    MutexLock lock(&mu_);
+    for (const LeaseRef& lease : waiting_) leases.push_back({lease});
+    waiting_.clear();
+  }
+  if (!leases.empty()) GiveBack(leases);
+}
+
+void Agent::Drop(const LeaseRef& lease) {
+  std::erase(waiting_, lease);
+  if (!running_.has_value() || running_->lease != lease) return;
+  spdlog::warn("the lease of job {} (attempt {}) was revoked", lease.job.value,
+               lease.attempt);
+  revoked_ = true;
+  stop_stage_ = true;
+}
+
 absl::Status Agent::HandIn(const Completion& completion) {
   RETURN_IF_ERROR(slot_->Spool(completion.lease, link_->Encode(completion)));
+  bool last = false;
   {
     // From here on the spool speaks for this attempt: a crash now must not be
     // charged to the job.
     MutexLock lock(&mu_);
     running_.reset();
     slot_->ClearRunning();
+    last = waiting_.empty();
   }
-  Fault("after_spool");
-  return DeliverSpool();
+  if (!last && slot_->spooled().size() < kGroup &&
+      clock_->MonotonicMicros() - delivered_us_ < kGroupUs)
+    return absl::OkStatus();
+  return SyncAndDeliver();
 }
 
 void Agent::SyncOnce() {
@@ -354,14 +432,7 @@ void Agent::SyncOnce() {
   MutexLock lock(&mu_);
   must_register_ |= reply->register_again;
   draining_ |= reply->drain;
-  for (const LeaseRef& lease : reply->revoked) {
-    if (running_.has_value() && running_->lease == lease) {
-      spdlog::warn("the lease of job {} (attempt {}) was revoked",
-                   lease.job.value, lease.attempt);
-      revoked_ = true;
-      stop_stage_ = true;
-    }
-  }
+  for (const LeaseRef& lease : reply->revoked) Drop(lease);
 }
 
 void Agent::Heartbeat(const std::stop_token& stop) {
@@ -379,7 +450,7 @@ void Agent::Heartbeat(const std::stop_token& stop) {
         lock.WaitFor(wake_,
                      std::chrono::microseconds(registration_.heartbeat_us));
       // A running job cannot wait for the main thread to register again.
-      again = must_register_ && running_.has_value();
+      again = must_register_ && (running_.has_value() || !waiting_.empty());
       if (again) must_register_ = false;
     }
     if (stop.stop_requested()) return;

@@ -1,6 +1,10 @@
 // One worker process's life: register its slot, deliver what an earlier process
-// left in the spool, then lease, run, spool, hand in, again and again;
-// meanwhile a heartbeat thread renews the lease, however long a step takes.
+// left in the spool, then lease a bundle of jobs, run one after the other,
+// spool, hand in, again and again; meanwhile a heartbeat thread renews the
+// leases, however long a step takes.
+//
+// Results of small jobs are synced to disk and handed in together: at the
+// latest when a second has passed since the last time, and at a bundle's end.
 //
 // It knows the coordinator as a WorkerLink and time as a Clock, and leaves what
 // a job is to LeasedWork::run.
@@ -8,6 +12,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <optional>
 #include <string>
 #include <thread>
@@ -28,6 +33,7 @@ struct AgentOptions {
   Provenance provenance;
   std::string device = "cpu";
   int64_t poll_us = 20'000'000;
+  uint32_t bundle = 256;        // most jobs leased at once
   int64_t idle_timeout_us = 0;  // exit after so long without work; 0 = never
   // For tests of crashes: called at "after_lease", "progress.<stage>",
   // "checkpointed", "after_spool", "spool_found" (of an earlier process);
@@ -61,16 +67,27 @@ class Agent {
   absl::Status RegisterUntilAccepted();
   absl::Status Accept(Registration registration);
   absl::Status CheckSharedArtifacts(const Registration& registration) const;
-  absl::Status Deliver(const Slot::Spooled& entry);
+  // Sends the first `count` spooled results until they are answered, or it is
+  // stopped (gave_up_).
+  absl::Status Send(size_t count);
+  // The same, and forgets what was taken or refused.
+  absl::Status Deliver(size_t count);
   absl::Status DeliverSpool();
+  absl::Status SyncAndDeliver();
+  absl::Status RunBundle(const std::vector<LeasedWork>& bundle);
+  // False when its lease was revoked before.
+  bool Begin(const LeasedWork& work);
   absl::Status RunOne(const LeasedWork& work);
-  absl::StatusOr<StageResult> RunStage(const LeasedWork& work);
   Completion Describe(const LeasedWork& work,
                       const absl::StatusOr<StageResult>& result,
                       int64_t duration_us);
   absl::Status HandIn(const Completion& completion);
+  bool MustLeave();
   // False when the coordinator could not be told.
-  bool GiveBack(const LeaseRef& lease);
+  bool GiveBack(const std::vector<LeaseProgress>& leases);
+  void GiveBackWaiting();
+  // The coordinator wants that lease dropped.
+  void Drop(const LeaseRef& lease) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   StageContext ContextOf(const LeasedWork& work);
   void OnProgress(Stage stage, LeaseProgress progress);
   void Heartbeat(const std::stop_token& stop);
@@ -96,12 +113,15 @@ class Agent {
   std::condition_variable wake_;
   Registration registration_ ABSL_GUARDED_BY(mu_);
   std::optional<LeaseProgress> running_ ABSL_GUARDED_BY(mu_);
+  std::deque<LeaseRef> waiting_ ABSL_GUARDED_BY(mu_);  // of the bundle
   bool revoked_ ABSL_GUARDED_BY(mu_) = false;
   bool must_register_ ABSL_GUARDED_BY(mu_) = false;
   bool draining_ ABSL_GUARDED_BY(mu_) = false;
   Cause stop_cause_ ABSL_GUARDED_BY(mu_) = Cause::kPreempted;
   uint64_t requests_ = 0;
   int64_t last_work_us_ = 0;
+  int64_t delivered_us_ = 0;
+  bool gave_up_ = false;  // delivering, as it was stopped
 };
 
 }  // namespace iclsweep

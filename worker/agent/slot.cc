@@ -40,29 +40,35 @@ std::optional<std::string> ReadFile(const std::string& file) {
   return text.str();
 }
 
+bool WriteAll(int fd, absl::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
+    if (n <= 0) return false;
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+  return true;
+}
+
+void SyncDirectory(const fs::path& path) {
+  const int directory =
+      ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0) return;
+  ::fsync(directory);
+  ::close(directory);
+}
+
 // Writes under a temporary name, syncs, renames, syncs the directory.
 absl::Status WriteDurably(const std::string& file, const std::string& bytes) {
   const std::string temporary = absl::StrCat(file, ".new");
   const int fd =
       ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0) return CannotWrite(temporary);
-  bool ok = true;
-  for (size_t done = 0; done < bytes.size() && ok;) {
-    const ssize_t n = ::write(fd, bytes.data() + done, bytes.size() - done);
-    ok = n > 0;
-    if (ok) done += static_cast<size_t>(n);
-  }
-  ok = ok && ::fsync(fd) == 0;
+  const bool ok = WriteAll(fd, bytes) && ::fsync(fd) == 0;
   absl::Status failure = ok ? absl::OkStatus() : CannotWrite(temporary);
   ::close(fd);
   if (!ok) return failure;
   if (::rename(temporary.c_str(), file.c_str()) != 0) return CannotWrite(file);
-  const int directory = ::open(fs::path(file).parent_path().c_str(),
-                               O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (directory >= 0) {
-    ::fsync(directory);
-    ::close(directory);
-  }
+  SyncDirectory(fs::path(file).parent_path());
   return absl::OkStatus();
 }
 
@@ -73,14 +79,50 @@ std::string NewUuid() {
   return absl::BytesToHexString(bytes);
 }
 
-constexpr size_t kDigest =
-    64;  // hexadecimal SHA-256 in front of a spooled result
+// An entry of the spool: a line "<job> <attempt> <bytes> <SHA-256 of them>",
+// the bytes, and a line feed.
+std::string SpoolEntry(const LeaseRef& lease, const std::string& encoded) {
+  return absl::StrCat(lease.job.value, " ", lease.attempt, " ", encoded.size(),
+                      " ", Sha256Hex(encoded), "\n", encoded, "\n");
+}
+
+// Takes the first whole entry off the bytes, and whatever is damaged before it;
+// nullopt when there is none left. `*damaged` tells of the latter.
+std::optional<Slot::Spooled> NextEntry(absl::string_view* bytes,
+                                       bool* damaged) {
+  while (!bytes->empty()) {
+    const size_t line = bytes->find('\n');
+    if (line == absl::string_view::npos) break;
+    long long job = 0;
+    unsigned attempt = 0;
+    unsigned long long size = 0;
+    char digest[65] = {};
+    const std::string header(bytes->substr(0, line));
+    const bool read = std::sscanf(header.c_str(), "%lld %u %llu %64s", &job,
+                                  &attempt, &size, digest) == 4;
+    bytes->remove_prefix(line + 1);
+    // After a damaged header the next line may be a whole one.
+    if (!read || size >= bytes->size() || (*bytes)[size] != '\n') {
+      *damaged = true;
+      continue;
+    }
+    const absl::string_view encoded = bytes->substr(0, size);
+    if (Sha256Hex(encoded) != digest) {
+      *damaged = true;
+      continue;
+    }
+    bytes->remove_prefix(size + 1);
+    return Slot::Spooled{{JobId{job}, attempt}, std::string(encoded)};
+  }
+  *damaged |= !bytes->empty();
+  return std::nullopt;
+}
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Slot>> Slot::Open(const std::string& directory) {
   std::error_code error;
-  fs::create_directories(fs::path(directory) / "spool", error);
+  fs::create_directories(directory, error);
   if (error)
     return absl::UnavailableError(
         absl::StrCat("cannot make ", directory, ": ", error.message()));
@@ -104,10 +146,12 @@ absl::StatusOr<std::unique_ptr<Slot>> Slot::Open(const std::string& directory) {
   slot->running_fd_ =
       ::open(running.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (slot->running_fd_ < 0) return CannotWrite(running);
+  RETURN_IF_ERROR(slot->OpenSpool());
   return slot;
 }
 
 Slot::~Slot() {
+  if (spool_fd_ >= 0) ::close(spool_fd_);
   if (running_fd_ >= 0) ::close(running_fd_);
   if (lock_fd_ >= 0) ::close(lock_fd_);
 }
@@ -161,64 +205,77 @@ void Slot::MarkRunning(const LeaseProgress& progress) {
 
 void Slot::ClearRunning() { MarkRunning(LeaseProgress{}); }
 
-absl::Status Slot::Spool(const LeaseRef& lease, const std::string& encoded) {
-  const std::string file = absl::StrCat(directory_, "/spool/", lease.job.value,
-                                        "-", lease.attempt, ".result");
-  return WriteDurably(file, absl::StrCat(Sha256Hex(encoded), encoded));
-}
-
-absl::StatusOr<std::vector<Slot::Spooled>> Slot::ReadSpool() {
-  std::vector<fs::directory_entry> files;
-  std::error_code error;
-  for (const auto& entry :
-       fs::directory_iterator(fs::path(directory_) / "spool", error)) {
-    if (entry.path().extension() == ".result") files.push_back(entry);
+absl::Status Slot::OpenSpool() {
+  const std::string file = absl::StrCat(directory_, "/spool");
+  const std::string stored = ReadFile(file).value_or("");
+  absl::string_view rest = stored;
+  bool damaged = false;
+  while (std::optional<Spooled> entry = NextEntry(&rest, &damaged))
+    spooled_.push_back(*std::move(entry));
+  if (damaged) {
+    spdlog::error(
+        "{} is damaged: kept as {}.damaged, the jobs of its torn "
+        "results run again",
+        file, file);
+    RETURN_IF_ERROR(WriteDurably(absl::StrCat(file, ".damaged"), stored));
+    std::string whole;
+    for (const Spooled& entry : spooled_)
+      absl::StrAppend(&whole, SpoolEntry(entry.lease, entry.encoded));
+    RETURN_IF_ERROR(WriteDurably(file, whole));
+    spool_bytes_ = static_cast<int64_t>(whole.size());
+  } else {
+    spool_bytes_ = static_cast<int64_t>(stored.size());
   }
-  if (error)
-    return absl::UnavailableError(
-        absl::StrCat("cannot read ", directory_, "/spool: ", error.message()));
-  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) {
-    std::error_code ignored;
-    const auto time_a = a.last_write_time(ignored);
-    const auto time_b = b.last_write_time(ignored);
-    return std::tie(time_a, a.path()) < std::tie(time_b, b.path());
-  });
-  std::vector<Spooled> entries;
-  for (const auto& entry : files) {
-    const std::string file = entry.path().string();
-    std::string bytes = ReadFile(file).value_or("");
-    const bool whole = bytes.size() > kDigest &&
-                       Sha256Hex(absl::string_view(bytes).substr(kDigest)) ==
-                           bytes.substr(0, kDigest);
-    if (!whole) {
-      spdlog::error("{} is damaged: set aside, its job runs again", file);
-      fs::rename(entry.path(), absl::StrCat(file, ".damaged"), error);
-      continue;
-    }
-    entries.push_back({file, bytes.substr(kDigest)});
-  }
-  return entries;
-}
-
-absl::Status Slot::Forget(const std::string& file) {
-  if (::unlink(file.c_str()) != 0 && errno != ENOENT) return CannotWrite(file);
+  spool_fd_ =
+      ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (spool_fd_ < 0) return CannotWrite(file);
+  SyncDirectory(directory_);
+  NoteSpooledLeases();
   return absl::OkStatus();
 }
 
-std::vector<LeaseRef> Slot::SpooledLeases() const {
+void Slot::NoteSpooledLeases() {
   std::vector<LeaseRef> leases;
-  std::error_code error;
-  for (const auto& entry :
-       fs::directory_iterator(fs::path(directory_) / "spool", error)) {
-    long long job = 0;
-    unsigned attempt = 0;
-    const bool named = std::sscanf(entry.path().filename().c_str(),
-                                   "%lld-%u.result", &job, &attempt) == 2;
-    if (named && entry.path().extension() == ".result")
-      leases.push_back({JobId{job}, attempt});
+  leases.reserve(spooled_.size());
+  for (const Spooled& entry : spooled_) leases.push_back(entry.lease);
+  MutexLock lock(&mu_);
+  spooled_leases_ = std::move(leases);
+}
+
+absl::Status Slot::Spool(const LeaseRef& lease, const std::string& encoded) {
+  const std::string entry = SpoolEntry(lease, encoded);
+  if (!WriteAll(spool_fd_, entry)) {
+    absl::Status status = CannotWrite(absl::StrCat(directory_, "/spool"));
+    [[maybe_unused]] const int cut = ::ftruncate(spool_fd_, spool_bytes_);
+    return status;
   }
-  std::sort(leases.begin(), leases.end());
-  return leases;
+  spool_bytes_ += static_cast<int64_t>(entry.size());
+  spooled_.push_back({lease, encoded});
+  MutexLock lock(&mu_);
+  spooled_leases_.push_back(lease);
+  return absl::OkStatus();
+}
+
+absl::Status Slot::SyncSpool() {
+  if (::fdatasync(spool_fd_) == 0) return absl::OkStatus();
+  return CannotWrite(absl::StrCat(directory_, "/spool"));
+}
+
+absl::Status Slot::ForgetSpooled(size_t count) {
+  spooled_.erase(spooled_.begin(),
+                 spooled_.begin() + static_cast<std::ptrdiff_t>(count));
+  NoteSpooledLeases();
+  // What stays in the file until all of it was acknowledged is at worst
+  // delivered twice.
+  if (!spooled_.empty()) return absl::OkStatus();
+  spool_bytes_ = 0;
+  if (::ftruncate(spool_fd_, 0) == 0) return absl::OkStatus();
+  return CannotWrite(absl::StrCat(directory_, "/spool"));
+}
+
+std::vector<LeaseRef> Slot::SpooledLeases() const {
+  MutexLock lock(&mu_);
+  return spooled_leases_;
 }
 
 void WriteExit(const std::string& slot_directory, const std::string& cause,

@@ -6,8 +6,8 @@
 //   running         the lease being run and its step count, rewritten in place
 //                   at every step
 //   exit            how the last process ended, written by the node agent
-//   spool/*.result  finished results not acknowledged yet, each with its
-//                   checksum
+//   spool           finished results not acknowledged yet, one after the other,
+//                   each with its length and checksum
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "proto/base/domain.h"
+#include "proto/base/mutex.h"
 #include "worker/agent/worker_link.h"
 
 namespace iclsweep {
@@ -44,25 +45,37 @@ class Slot {
   void MarkRunning(const LeaseProgress& progress);
   void ClearRunning();
 
-  // Durable when it returns. Unavailable when the disk refuses.
-  absl::Status Spool(const LeaseRef& lease, const std::string& encoded);
+  // The spool. What Open found torn in it was set aside in spool.damaged and
+  // reported; the rest is there.
   struct Spooled {
-    std::string file;
+    LeaseRef lease;
     std::string encoded;
   };
-  // Whole entries, oldest first; a torn one is set aside as *.damaged and
-  // reported.
-  absl::StatusOr<std::vector<Spooled>> ReadSpool();
-  absl::Status Forget(const std::string& file);
-  // The leases whose results lie in the spool. Thread-safe.
+  // Survives this process when it returns, and the machine after SyncSpool.
+  // Unavailable when the disk refuses; then nothing is spooled.
+  absl::Status Spool(const LeaseRef& lease, const std::string& encoded);
+  absl::Status SyncSpool();
+  // Oldest first.
+  const std::vector<Spooled>& spooled() const { return spooled_; }
+  // The first `count` were acknowledged.
+  absl::Status ForgetSpooled(size_t count);
+  // Thread-safe.
   std::vector<LeaseRef> SpooledLeases() const;
 
  private:
   Slot() = default;
+  absl::Status OpenSpool();
+  void NoteSpooledLeases();
+
   std::string directory_;
   std::string uuid_;
   int lock_fd_ = -1;
   int running_fd_ = -1;
+  int spool_fd_ = -1;
+  int64_t spool_bytes_ = 0;
+  std::vector<Spooled> spooled_;
+  mutable Mutex mu_;
+  std::vector<LeaseRef> spooled_leases_ ABSL_GUARDED_BY(mu_);
 };
 
 // The node agent's note on how a child ended, for its successor.

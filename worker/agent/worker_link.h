@@ -61,17 +61,20 @@ class WorkerLink {
   virtual absl::StatusOr<Registration> Register(
       const SlotIdentity& slot, const std::vector<LeaseProgress>& held,
       const Predecessor& predecessor) = 0;
-  // Waits up to wait_us for work. Empty: nothing to do. InvalidArgument: the
-  // coordinator sent what this worker refuses.
+  // Waits up to wait_us for work, at most max_jobs of it. Empty: nothing to do.
+  // InvalidArgument: the coordinator sent what this worker refuses.
   virtual absl::StatusOr<std::vector<LeasedWork>> Lease(
-      WorkerId worker, const std::string& request, int64_t wait_us) = 0;
+      WorkerId worker, const std::string& request, uint32_t max_jobs,
+      int64_t wait_us) = 0;
   virtual absl::StatusOr<SyncReply> Sync(
       WorkerId worker, const std::vector<LeaseProgress>& held) = 0;
-  // `encoded`: what Encode made.
-  virtual absl::StatusOr<Delivery> Complete(WorkerId worker,
-                                            const std::string& encoded) = 0;
-  virtual absl::Status Release(WorkerId worker, const LeaseRef& lease,
-                               Cause cause, uint64_t steps_run) = 0;
+  // `encoded`: what Encode made; as many answers. InvalidArgument: one of them
+  // is refused, and which of the others were taken is not told.
+  virtual absl::StatusOr<std::vector<Delivery>> Complete(
+      WorkerId worker, const std::vector<std::string>& encoded) = 0;
+  virtual absl::Status Release(WorkerId worker,
+                               const std::vector<LeaseProgress>& leases,
+                               Cause cause) = 0;
   // This process is about to exit.
   virtual absl::Status Leave(WorkerId worker) = 0;
   // A completion as bytes for the spool.

@@ -20,6 +20,17 @@ namespace {
 constexpr auto kCallDeadline = std::chrono::seconds(20);
 constexpr auto kReleaseDeadline = std::chrono::seconds(3);
 
+Delivery DeliveryOf(int verdict) {
+  switch (verdict) {
+    case v1::COMPLETION_VERDICT_COMMITTED:
+      return Delivery::kCommitted;
+    case v1::COMPLETION_VERDICT_ALREADY_COMMITTED:
+      return Delivery::kAlreadyCommitted;
+    default:
+      return Delivery::kStale;
+  }
+}
+
 class GrpcLink final : public WorkerLink {
  public:
   GrpcLink(const std::string& coordinator, Provenance provenance,
@@ -72,11 +83,12 @@ class GrpcLink final : public WorkerLink {
 
   absl::StatusOr<std::vector<LeasedWork>> Lease(WorkerId worker,
                                                 const std::string& request_id,
+                                                uint32_t max_jobs,
                                                 int64_t wait_us) override {
     v1::LeaseRequest request;
     request.set_worker_id(worker.value);
     request.set_request_id(request_id);
-    request.set_max_jobs(1);
+    request.set_max_jobs(max_jobs);
     request.set_wait_ms(static_cast<uint32_t>(wait_us / 1000));
     v1::LeaseResponse response;
     RETURN_IF_ERROR(Invoke(&v1::WorkerService::Stub::Lease, request, &response,
@@ -106,37 +118,38 @@ class GrpcLink final : public WorkerLink {
     return reply;
   }
 
-  absl::StatusOr<Delivery> Complete(WorkerId worker,
-                                    const std::string& encoded) override {
+  absl::StatusOr<std::vector<Delivery>> Complete(
+      WorkerId worker, const std::vector<std::string>& encoded) override {
     v1::CompleteRequest request;
     request.set_worker_id(worker.value);
-    if (!request.add_completions()->ParseFromString(encoded)) {
-      return absl::InvalidArgumentError("a spooled result cannot be read");
+    for (const std::string& completion : encoded) {
+      if (!request.add_completions()->ParseFromString(completion))
+        return absl::InvalidArgumentError("a spooled result cannot be read");
     }
     v1::CompleteResponse response;
     RETURN_IF_ERROR(Invoke(&v1::WorkerService::Stub::Complete, request,
                            &response, kCallDeadline));
-    if (response.verdicts_size() != 1)
-      return absl::InternalError("complete: no verdict");
-    switch (response.verdicts(0)) {
-      case v1::COMPLETION_VERDICT_COMMITTED:
-        return Delivery::kCommitted;
-      case v1::COMPLETION_VERDICT_ALREADY_COMMITTED:
-        return Delivery::kAlreadyCommitted;
-      default:
-        return Delivery::kStale;
-    }
+    if (response.verdicts_size() != request.completions_size())
+      return absl::InternalError("complete: not as many verdicts as results");
+    std::vector<Delivery> deliveries;
+    deliveries.reserve(encoded.size());
+    for (const int verdict : response.verdicts())
+      deliveries.push_back(DeliveryOf(verdict));
+    return deliveries;
   }
 
-  absl::Status Release(WorkerId worker, const LeaseRef& lease, Cause cause,
-                       uint64_t steps_run) override {
+  absl::Status Release(WorkerId worker,
+                       const std::vector<LeaseProgress>& leases,
+                       Cause cause) override {
     v1::ReleaseRequest request;
     request.set_worker_id(worker.value);
-    v1::ReleasedLease* released = request.add_leases();
-    released->set_job_id(lease.job.value);
-    released->set_attempt(lease.attempt);
-    released->set_cause(std::string(CauseName(cause)));
-    released->set_steps_run(steps_run);
+    for (const LeaseProgress& progress : leases) {
+      v1::ReleasedLease* released = request.add_leases();
+      released->set_job_id(progress.lease.job.value);
+      released->set_attempt(progress.lease.attempt);
+      released->set_cause(std::string(CauseName(cause)));
+      released->set_steps_run(progress.steps_run);
+    }
     return SendRelease(request);
   }
 

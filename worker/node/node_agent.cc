@@ -83,18 +83,19 @@ absl::Status NodeAgent::Start(Child* child) {
   if (error)
     return absl::UnavailableError(
         absl::StrCat("cannot make ", child->directory, ": ", error.message()));
-  std::vector<std::string> arguments = {
-      options_.program,
-      "--slot-dir",
-      child->directory,
-      "--slot-name",
-      child->slot.name,
-      "--device",
-      child->slot.device,
-      "--coordinator",
-      options_.coordinator,
-      "--threads-per-slot",
-      absl::StrCat(options_.threads_per_slot)};
+  std::vector<std::string> arguments = {options_.program,
+                                        "--slot-dir",
+                                        child->directory,
+                                        "--slot-name",
+                                        child->slot.name,
+                                        "--device",
+                                        child->slot.device,
+                                        "--coordinator",
+                                        options_.coordinator,
+                                        "--threads-per-slot",
+                                        absl::StrCat(options_.threads_per_slot),
+                                        "--bundle",
+                                        absl::StrCat(options_.bundle)};
   if (!options_.idle_timeout.empty()) {
     arguments.emplace_back("--idle-timeout");
     arguments.push_back(options_.idle_timeout);

@@ -23,6 +23,7 @@ struct NodeOptions {
   std::string work_dir;  // slot directories live in it
   int threads_per_slot = 1;
   std::string idle_timeout;  // passed on
+  uint32_t bundle = 256;     // passed on
   std::vector<SlotPlan> slots;
 };
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "proto/base/clock.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
@@ -85,12 +86,16 @@ class AgentFixture : public ::testing::Test {
       return "no mark";
     return absl::StrCat(job, "/", attempt, " steps=", steps_run);
   }
-  std::vector<std::string> SpoolFiles() const {
-    std::vector<std::string> names;
-    for (const auto& entry :
-         std::filesystem::directory_iterator(dir_.Path("slot/spool")))
-      names.push_back(entry.path().filename().string());
-    return names;
+  // The attempts whose results lie in the spool's file.
+  std::vector<std::string> Spooled() const {
+    const std::string bytes = BytesOfFile(dir_.Path("slot/spool"));
+    std::vector<std::string> attempts;
+    for (const absl::string_view line : absl::StrSplit(bytes, '\n')) {
+      if (line.empty() || line[0] == '{') continue;
+      const std::vector<std::string> words = absl::StrSplit(line, ' ');
+      attempts.push_back(absl::StrCat(words[0], "/", words[1]));
+    }
+    return attempts;
   }
 
   TempDir dir_;

@@ -6,6 +6,7 @@
 namespace iclsweep {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -61,7 +62,7 @@ TEST_F(AgentStopTest, StageThatFinishesAfterTheStopIsHandedIn) {
   }));
   EXPECT_OK(Run());
   EXPECT_THAT(link_.log().back(), HasSubstr("complete 101 {1/1 done"));
-  EXPECT_THAT(SpoolFiles(), IsEmpty());
+  EXPECT_THAT(Spooled(), IsEmpty());
 }
 
 TEST_F(AgentStopTest, LostReleaseIsNoError) {
@@ -74,19 +75,76 @@ TEST_F(AgentStopTest, LostReleaseIsNoError) {
 }
 
 TEST_F(AgentStopTest, NothingIsStartedAfterAStop) {
-  std::vector<LeasedWork> both = Work(1, 1, [this](const StageContext&) {
+  std::vector<LeasedWork> bundle = Work(1, 1, [this](const StageContext&) {
     agent_->Stop(Cause::kPreempted);
     return absl::CancelledError("stopped");
   });
-  bool stopped_at_once = false;
-  both.push_back(Work(2, 1, [&](const StageContext& context) {
-    stopped_at_once = context.Stopped();
+  for (const int64_t job : {2, 3}) {
+    bundle.push_back(Work(job, 1, [](const StageContext&) {
+      ADD_FAILURE() << "it must not start";
+      return absl::CancelledError("stopped");
+    })[0]);
+  }
+  link_.leases.emplace_back(bundle);
+  EXPECT_OK(Run());
+  EXPECT_THAT(link_.log(), Contains("release 101 1/1 preempted steps=0"));
+  EXPECT_EQ(link_.log().back(), "release 101 2/1,3/1 preempted steps=0,0");
+}
+
+TEST_F(AgentStopTest, ResultsOfAStoppedBundleAreHandedInAndTheRestGivenBack) {
+  std::vector<LeasedWork> bundle = Work(1, 1, Succeed);
+  bundle.push_back(Work(2, 1, [this](const StageContext& context) {
+    agent_->Stop(Cause::kPreempted);
+    return Succeed(context);
+  })[0]);
+  bundle.push_back(Work(3, 1, Succeed)[0]);
+  link_.leases.emplace_back(bundle);
+  EXPECT_OK(Run());
+  EXPECT_THAT(link_.log(), Contains("release 101 3/1 preempted steps=0"));
+  EXPECT_THAT(link_.log().back(),
+              AllOf(HasSubstr("{1/1 done"), HasSubstr("{2/1 done")));
+}
+
+TEST_F(AgentStopTest, HeartbeatTellsWhatOfABundleHasNotBegun) {
+  BeatFast();
+  std::vector<LeasedWork> bundle =
+      Work(1, 1, [this](const StageContext& context) {
+        link_.AwaitSyncOf(101);
+        link_.AwaitNextSync();
+        return Succeed(context);
+      });
+  bundle.push_back(Work(2, 1, Succeed)[0]);
+  link_.leases.emplace_back(bundle);
+  EXPECT_OK(Run());
+  EXPECT_THAT(link_.syncs(), Contains("101 [1/1,2/1 waiting]"));
+}
+
+TEST_F(AgentStopTest, RevokedJobOfABundleIsNotBegun) {
+  BeatFast();
+  std::atomic<int> told = 0;
+  link_.on_sync = [&] {
+    SyncReply reply;
+    if (running_) {
+      reply.revoked = {{JobId{2}, 1}};
+      ++told;
+    }
+    return reply;
+  };
+  std::vector<LeasedWork> bundle = Work(1, 1, [&](const StageContext& context) {
+    running_ = true;
+    while (told < 2) std::this_thread::yield();
+    return Succeed(context);
+  });
+  bundle.push_back(Work(2, 1, [](const StageContext&) {
+    ADD_FAILURE() << "it must not start";
     return absl::CancelledError("stopped");
   })[0]);
-  link_.leases.emplace_back(both);
+  bundle.push_back(Work(3, 1, Succeed)[0]);
+  link_.leases.emplace_back(bundle);
   EXPECT_OK(Run());
-  EXPECT_TRUE(stopped_at_once);
-  EXPECT_THAT(link_.log(), Contains("release 101 2/1 preempted steps=0"));
+  EXPECT_THAT(link_.log(),
+              Contains(AllOf(HasSubstr("{1/1"), HasSubstr("{3/1"))));
+  EXPECT_THAT(link_.log(), Not(Contains(HasSubstr("release"))));
 }
 
 TEST_F(AgentStopTest, StopWhileALeaseArrivesGivesItBackUnstarted) {
@@ -104,7 +162,7 @@ TEST_F(AgentStopTest, UndeliveredResultWaitsForTheSlotsNextProcess) {
   link_.deliveries.emplace_back(absl::UnavailableError("down"));
   link_.on_complete = [this] { agent_->Stop(Cause::kPreempted); };
   EXPECT_OK(Run());
-  EXPECT_THAT(SpoolFiles(), ElementsAre("1-1.result"));
+  EXPECT_THAT(Spooled(), ElementsAre("1/1"));
   EXPECT_EQ(Marked(), "0/0 steps=0");  // a crash would not be charged
   link_.ExpectScriptUsedUp();
 
@@ -117,7 +175,7 @@ TEST_F(AgentStopTest, UndeliveredResultWaitsForTheSlotsNextProcess) {
   EXPECT_THAT(next.log(),
               ElementsAre("register host/cpu-0 held=[1/1]",
                           HasSubstr("complete 101 {1/1 done"), "lease 101"));
-  EXPECT_THAT(SpoolFiles(), IsEmpty());
+  EXPECT_THAT(Spooled(), IsEmpty());
 }
 
 TEST_F(AgentStopTest, StopBeforeTheFirstRegistrationEndsTheWorker) {
@@ -190,7 +248,7 @@ TEST_F(AgentStopTest, ResultOfARevokedLeaseIsLeftToTheCoordinatorsVerdict) {
   }));
   link_.deliveries.emplace_back(Delivery::kStale);
   EXPECT_OK(Run());
-  EXPECT_THAT(SpoolFiles(), IsEmpty());
+  EXPECT_THAT(Spooled(), IsEmpty());
   EXPECT_EQ(link_.log().back(), "lease 101");
 }
 
@@ -231,6 +289,22 @@ TEST_F(AgentStopTest, RegisteringAgainWhileRunningKeepsTheLease) {
   EXPECT_THAT(link_.log(), Contains("register host/cpu-0 held=[1/1]").Times(1));
   EXPECT_THAT(link_.log().back(), "lease 102");
   EXPECT_THAT(link_.log(), Contains(HasSubstr("complete 102")).Times(1));
+}
+
+TEST_F(AgentStopTest, RegisteringAgainKeepsTheWholeBundle) {
+  BeatFast();
+  ForgetWorkerOnceItRuns();
+  std::vector<LeasedWork> bundle =
+      Work(1, 1, [this](const StageContext& context) {
+        running_ = true;
+        link_.AwaitSyncOf(102);
+        return Succeed(context);
+      });
+  bundle.push_back(Work(2, 1, Succeed)[0]);
+  link_.leases.emplace_back(bundle);
+  EXPECT_OK(Run());
+  EXPECT_THAT(link_.log(),
+              Contains("register host/cpu-0 held=[1/1,2/1 waiting]"));
 }
 
 TEST_F(AgentStopTest, RunningMarkSurvivesRegisteringAgain) {

@@ -1,14 +1,17 @@
 // A worker's ordinary life: register, deliver, lease, run, hand in.
 #include "worker/agent/agent.h"
 
+#include "tests/support/file_size_limit.h"
 #include "tests/worker/agent/agent_fixture.h"
 
 namespace iclsweep {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 using testing::StatusIs;
 
@@ -39,7 +42,7 @@ TEST_F(AgentTest, RunsWhatItLeasesAndHandsItIn) {
                   "complete 101 {1/1 done cause= message= steps=3 us=250 "
                   "db=the-database on=cpu/avx2 G=1.5}",
                   "lease 101"));
-  EXPECT_THAT(SpoolFiles(), IsEmpty());
+  EXPECT_THAT(Spooled(), IsEmpty());
 }
 
 TEST_F(AgentTest, TellsTheStageWhereThingsAre) {
@@ -82,7 +85,7 @@ TEST_F(AgentTest, MarksWhatItRunsAndClearsTheMark) {
 TEST_F(AgentTest, PassesTheFaultPointsInOrder) {
   std::vector<std::string> points;
   options_.fault = [&](const std::string& point) {
-    points.push_back(absl::StrCat(point, " ", SpoolFiles().size()));
+    points.push_back(absl::StrCat(point, " ", Spooled().size()));
   };
   link_.leases.emplace_back(Work(1, 1, [](const StageContext& context) {
     context.Progress(1, 1, 2);
@@ -95,15 +98,107 @@ TEST_F(AgentTest, PassesTheFaultPointsInOrder) {
                                   "checkpointed 0", "after_spool 1"));
 }
 
-TEST_F(AgentTest, BundleIsRunOneByOneAndHandedInEach) {
-  std::vector<LeasedWork> both = Work(1, 1, Succeed);
-  both.push_back(Work(2, 1, Succeed)[0]);
-  link_.leases.emplace_back(both);
+// ---- bundles
+
+using BundleStage = std::function<absl::StatusOr<StageResult>(
+    int64_t job, const StageContext& context)>;
+
+std::vector<LeasedWork> Bundle(int64_t jobs, const BundleStage& run) {
+  std::vector<LeasedWork> bundle;
+  for (int64_t job = 1; job <= jobs; ++job) {
+    LeasedWork work;
+    work.lease = {JobId{job}, 1};
+    work.run = [job, run](const StageContext& context) {
+      return run(job, context);
+    };
+    bundle.push_back(std::move(work));
+  }
+  return bundle;
+}
+
+TEST_F(AgentTest, BundleIsRunOneByOneAndHandedInTogether) {
+  std::vector<std::string> marks;
+  std::vector<size_t> spooled;
+  link_.leases.emplace_back(
+      Bundle(3, [&](int64_t, const StageContext& context) {
+        marks.push_back(Marked());
+        spooled.push_back(Spooled().size());
+        return Succeed(context);
+      }));
   EXPECT_OK(Run());
+  EXPECT_THAT(marks, ElementsAre("1/1 steps=0", "2/1 steps=0", "3/1 steps=0"));
+  EXPECT_THAT(spooled, ElementsAre(0, 1, 2)) << "a crash loses none of them";
   EXPECT_THAT(link_.log(),
               ElementsAre(HasSubstr("register"), "lease 101",
-                          HasSubstr("complete 101 {1/1"),
-                          HasSubstr("complete 101 {2/1"), "lease 101"));
+                          AllOf(HasSubstr("complete 101 {1/1"),
+                                HasSubstr("} {2/1"), HasSubstr("} {3/1")),
+                          "lease 101"));
+  EXPECT_THAT(Spooled(), IsEmpty());
+}
+
+TEST_F(AgentTest, AsksForAsManyJobsAsItWasTold) {
+  options_.bundle = 17;
+  EXPECT_OK(Run());
+  EXPECT_THAT(link_.max_jobs(), ElementsAre(17));
+}
+
+TEST_F(AgentTest, ResultsOfABundleWaitNoLongerThanASecond) {
+  link_.leases.emplace_back(
+      Bundle(4, [this](int64_t, const StageContext& context) {
+        clock_.Advance(600'000);
+        return Succeed(context);
+      }));
+  EXPECT_OK(Run());
+  EXPECT_THAT(
+      link_.log(),
+      ElementsAre(HasSubstr("register"), "lease 101",
+                  AllOf(HasSubstr("{1/1"), HasSubstr("{2/1")),
+                  AllOf(HasSubstr("{3/1"), HasSubstr("{4/1")), "lease 101"));
+}
+
+TEST_F(AgentTest, LargeBundleIsHandedInByGroups) {
+  link_.leases.emplace_back(Bundle(
+      100,
+      [](int64_t, const StageContext& context) { return Succeed(context); }));
+  EXPECT_OK(Run());
+  ASSERT_THAT(link_.log(), SizeIs(5));
+  EXPECT_THAT(link_.log()[2],
+              AllOf(HasSubstr("{64/1"), Not(HasSubstr("{65/1"))));
+  EXPECT_THAT(link_.log()[3], AllOf(HasSubstr("{65/1"), HasSubstr("{100/1")));
+}
+
+TEST_F(AgentTest, LargeResultsAreHandedInByGroupsOfTheirBytes) {
+  for (int64_t job = 1; job <= 3; ++job)
+    ASSERT_OK(slot_->Spool({JobId{job}, 1}, std::string(700'000, 'a')));
+  EXPECT_OK(Run());
+  EXPECT_THAT(link_.log(), SizeIs(5));  // one each
+}
+
+TEST_F(AgentTest, OneRefusedResultDoesNotTakeTheOthersWithIt) {
+  link_.leases.emplace_back(Bundle(3, [](int64_t, const StageContext& context) {
+    return Succeed(context);
+  }));
+  link_.deliveries.emplace_back(absl::InvalidArgumentError("one is bad"));
+  link_.deliveries.emplace_back(Delivery::kAlreadyCommitted);
+  link_.deliveries.emplace_back(absl::InvalidArgumentError("this one"));
+  link_.deliveries.emplace_back(Delivery::kCommitted);
+  EXPECT_OK(Run());
+  EXPECT_THAT(Spooled(), IsEmpty());
+  ASSERT_THAT(link_.log(), SizeIs(7));
+  EXPECT_THAT(link_.log()[5], AllOf(HasSubstr("{3/1"), Not(HasSubstr("{2/1"))));
+}
+
+TEST_F(AgentTest, FailedJobOfABundleDoesNotEndIt) {
+  link_.leases.emplace_back(Bundle(2,
+                                   [](int64_t job, const StageContext& context)
+                                       -> absl::StatusOr<StageResult> {
+                                     if (job == 1)
+                                       return absl::InternalError("no luck");
+                                     return Succeed(context);
+                                   }));
+  EXPECT_OK(Run());
+  EXPECT_THAT(link_.log()[2], AllOf(HasSubstr("{1/1 failed cause=failed"),
+                                    HasSubstr("{2/1 done")));
 }
 
 // ---- failures of stages
@@ -148,7 +243,7 @@ TEST_F(AgentTest, DeliversWhatAnEarlierProcessLeftBeforeItsFirstLease) {
   EXPECT_THAT(link_.log(),
               ElementsAre("register host/cpu-0 held=[7/2]",
                           "complete 101 {left behind}", "lease 101"));
-  EXPECT_THAT(SpoolFiles(), IsEmpty());
+  EXPECT_THAT(Spooled(), IsEmpty());
 }
 
 TEST_F(AgentTest, ResultStaysInTheSpoolUntilItIsAcknowledged) {
@@ -156,14 +251,14 @@ TEST_F(AgentTest, ResultStaysInTheSpoolUntilItIsAcknowledged) {
   link_.deliveries.emplace_back(absl::UnavailableError("restarting"));
   link_.deliveries.emplace_back(Delivery::kCommitted);
   std::vector<size_t> spooled;
-  link_.on_complete = [&] { spooled.push_back(SpoolFiles().size()); };
+  link_.on_complete = [&] { spooled.push_back(Spooled().size()); };
   EXPECT_OK(Run());
   EXPECT_THAT(link_.log(),
               ElementsAre("register host/cpu-0 held=[]", "lease 101",
                           absl::StrCat("complete 101 ", kDone),
                           absl::StrCat("complete 101 ", kDone), "lease 101"));
   EXPECT_THAT(spooled, ElementsAre(1, 1));
-  EXPECT_THAT(SpoolFiles(), IsEmpty());
+  EXPECT_THAT(Spooled(), IsEmpty());
 }
 
 TEST_F(AgentTest, EveryVerdictEndsTheSpoolsDuty) {
@@ -173,7 +268,7 @@ TEST_F(AgentTest, EveryVerdictEndsTheSpoolsDuty) {
     link_.deliveries.emplace_back(verdict);
   }
   EXPECT_OK(Run());
-  EXPECT_THAT(SpoolFiles(), IsEmpty());
+  EXPECT_THAT(Spooled(), IsEmpty());
   EXPECT_THAT(link_.requests(), SizeIs(4));
 }
 
@@ -181,25 +276,29 @@ TEST_F(AgentTest, RefusedResultIsForgottenAndTheWorkerGoesOn) {
   link_.leases.emplace_back(Work(1, 1, Succeed));
   link_.deliveries.emplace_back(absl::InvalidArgumentError("given twice"));
   EXPECT_OK(Run());
-  EXPECT_THAT(SpoolFiles(), IsEmpty());
+  EXPECT_THAT(Spooled(), IsEmpty());
   EXPECT_EQ(link_.log().back(), "lease 101");
 }
 
 TEST_F(AgentTest, DamagedSpoolEntryIsNotDelivered) {
   ASSERT_OK(slot_->Spool({JobId{7}, 2}, "{left behind}"));
-  testing::WriteBytes(dir_.Path("slot/spool/7-2.result"), "torn");
+  testing::WriteBytes(dir_.Path("slot/spool"), "torn");
+  OpenSlot();
   EXPECT_OK(Run());
   // Nor is its lease held on to: the job is free at once.
   EXPECT_THAT(link_.log(),
               ElementsAre("register host/cpu-0 held=[]", "lease 101"));
-  EXPECT_THAT(SpoolFiles(), ElementsAre("7-2.result.damaged"));
+  EXPECT_EQ(testing::BytesOfFile(dir_.Path("slot/spool.damaged")), "torn");
 }
 
 TEST_F(AgentTest, DiskThatRefusesTheSpoolEndsTheWorker) {
-  link_.leases.emplace_back(Work(1, 1, [this](const StageContext& context) {
-    std::filesystem::remove_all(dir_.Path("slot/spool"));
+  std::optional<testing::FileSizeLimit> full;
+  std::vector<LeasedWork> both = Work(1, 1, [&](const StageContext& context) {
+    full.emplace(10);
     return Succeed(context);
-  }));
+  });
+  both.push_back(Work(2, 1, Succeed)[0]);
+  link_.leases.emplace_back(both);
   EXPECT_THAT(Run(),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("spool")));
 }

@@ -25,7 +25,8 @@ inline std::string TextOf(const LeaseRef& lease) {
 inline std::string TextOf(const std::vector<LeaseProgress>& held) {
   return absl::StrJoin(held, ",",
                        [](std::string* out, const LeaseProgress& progress) {
-                         absl::StrAppend(out, TextOf(progress.lease));
+                         absl::StrAppend(out, TextOf(progress.lease),
+                                         progress.waiting ? " waiting" : "");
                        });
 }
 
@@ -64,13 +65,14 @@ class FakeLink final : public WorkerLink {
     return registration;
   }
   absl::StatusOr<Work> Lease(WorkerId worker, const std::string& request,
-                             int64_t wait_us) override {
+                             uint32_t max_jobs, int64_t wait_us) override {
     Write(absl::StrCat("lease ", worker.value));
     if (on_lease) on_lease();
     {
       MutexLock lock(&mu_);
       requests_.push_back(request);
       waits_.push_back(wait_us);
+      max_jobs_.push_back(max_jobs);
       if (!leases.empty()) return Pop(&leases);
     }
     if (on_idle) on_idle();
@@ -88,18 +90,25 @@ class FakeLink final : public WorkerLink {
     }
     return on_sync ? on_sync() : SyncReply();
   }
-  absl::StatusOr<Delivery> Complete(WorkerId worker,
-                                    const std::string& encoded) override {
-    Write(absl::StrCat("complete ", worker.value, " ", encoded));
+  absl::StatusOr<std::vector<Delivery>> Complete(
+      WorkerId worker, const std::vector<std::string>& encoded) override {
+    Write(absl::StrCat("complete ", worker.value, " ",
+                       absl::StrJoin(encoded, " ")));
     if (on_complete) on_complete();
+    absl::StatusOr<Delivery> delivery = Delivery::kCommitted;
     MutexLock lock(&mu_);
-    if (!deliveries.empty()) return Pop(&deliveries);
-    return Delivery::kCommitted;
+    if (!deliveries.empty()) delivery = Pop(&deliveries);
+    if (!delivery.ok()) return delivery.status();
+    return std::vector<Delivery>(encoded.size(), *delivery);
   }
-  absl::Status Release(WorkerId worker, const LeaseRef& lease, Cause cause,
-                       uint64_t steps_run) override {
-    Write(absl::StrCat("release ", worker.value, " ", TextOf(lease), " ",
-                       CauseName(cause), " steps=", steps_run));
+  absl::Status Release(WorkerId worker,
+                       const std::vector<LeaseProgress>& held,
+                       Cause cause) override {
+    std::string steps;
+    for (const LeaseProgress& progress : held)
+      absl::StrAppend(&steps, steps.empty() ? "" : ",", progress.steps_run);
+    Write(absl::StrCat("release ", worker.value, " ", TextOf(held), " ",
+                       CauseName(cause), " steps=", steps));
     MutexLock lock(&mu_);
     if (!releases.empty()) return Pop(&releases);
     return absl::OkStatus();
@@ -131,10 +140,17 @@ class FakeLink final : public WorkerLink {
     MutexLock lock(&mu_);
     while (last_synced_.value != worker) lock.Wait(changed_);
   }
+  // Blocks until a sync begins after this.
+  void AwaitNextSync() {
+    MutexLock lock(&mu_);
+    const size_t before = syncs_.size();
+    while (syncs_.size() == before) lock.Wait(changed_);
+  }
   std::vector<std::string> log() { return Locked(log_); }
   std::vector<std::string> syncs() { return Locked(syncs_); }
   std::vector<std::string> requests() { return Locked(requests_); }
   std::vector<int64_t> waits() { return Locked(waits_); }
+  std::vector<uint32_t> max_jobs() { return Locked(max_jobs_); }
   std::vector<Predecessor> predecessors() { return Locked(predecessors_); }
   std::vector<int64_t> left() { return Locked(left_); }
   std::string slot_uuid() { return Locked(slot_uuid_); }
@@ -174,6 +190,7 @@ class FakeLink final : public WorkerLink {
   std::vector<std::string> syncs_;
   std::vector<std::string> requests_;
   std::vector<int64_t> waits_;
+  std::vector<uint32_t> max_jobs_;
   std::vector<Predecessor> predecessors_;
   std::vector<int64_t> left_;
 };

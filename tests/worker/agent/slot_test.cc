@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "tests/support/file_size_limit.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -29,15 +30,13 @@ class SlotTest : public ::testing::Test {
     slot_ = nullptr;
     ASSERT_OK_AND_ASSIGN(slot_, Slot::Open(path_));
   }
-  std::string SpoolFile(const std::string& name) const {
-    return absl::StrCat(path_, "/spool/", name);
-  }
+  std::string SpoolFile() const { return absl::StrCat(path_, "/spool"); }
+  // As the slot's next process finds them.
   std::vector<std::string> SpooledBytes() {
-    const absl::StatusOr<std::vector<Slot::Spooled>> entries =
-        slot_->ReadSpool();
-    EXPECT_TRUE(entries.ok()) << entries.status();
+    Open();
     std::vector<std::string> bytes;
-    for (const Slot::Spooled& entry : *entries) bytes.push_back(entry.encoded);
+    for (const Slot::Spooled& entry : slot_->spooled())
+      bytes.push_back(entry.encoded);
     return bytes;
   }
 
@@ -163,64 +162,68 @@ TEST_F(SlotTest, SpooledResultsSurviveTheProcessByteForByte) {
 }
 
 TEST_F(SlotTest, OldestIsFirst) {
-  ASSERT_OK(slot_->Spool({JobId{1}, 1}, "newest"));
-  ASSERT_OK(slot_->Spool({JobId{2}, 1}, "oldest"));
-  ASSERT_OK(slot_->Spool({JobId{3}, 1}, "middle"));
-  const auto time = fs::last_write_time(SpoolFile("1-1.result"));
-  fs::last_write_time(SpoolFile("2-1.result"), time - std::chrono::hours(2));
-  fs::last_write_time(SpoolFile("3-1.result"), time - std::chrono::hours(1));
-  EXPECT_THAT(SpooledBytes(), ElementsAre("oldest", "middle", "newest"));
+  for (const int64_t job : {2, 3, 1})
+    ASSERT_OK(slot_->Spool({JobId{job}, 1}, absl::StrCat("of ", job)));
+  ASSERT_OK(slot_->SyncSpool());
+  EXPECT_THAT(SpooledBytes(), ElementsAre("of 2", "of 3", "of 1"));
 }
 
-TEST_F(SlotTest, SameAttemptIsSpooledOnce) {
-  ASSERT_OK(slot_->Spool({JobId{7}, 2}, "first"));
-  ASSERT_OK(slot_->Spool({JobId{7}, 2}, "second"));
-  EXPECT_THAT(SpooledBytes(), ElementsAre("second"));
-}
-
-TEST_F(SlotTest, ForgottenResultIsGone) {
-  ASSERT_OK(slot_->Spool({JobId{7}, 2}, "x"));
-  ASSERT_OK_AND_ASSIGN(const std::vector<Slot::Spooled> spooled,
-                       slot_->ReadSpool());
-  ASSERT_OK(slot_->Forget(spooled.at(0).file));
-  EXPECT_THAT(SpooledBytes(), IsEmpty());
+TEST_F(SlotTest, AcknowledgedResultsAreGone) {
+  for (const int64_t job : {1, 2, 3})
+    ASSERT_OK(slot_->Spool({JobId{job}, 1}, absl::StrCat("of ", job)));
+  ASSERT_OK(slot_->ForgetSpooled(2));
+  ASSERT_EQ(slot_->spooled().size(), 1U);
+  EXPECT_EQ(slot_->spooled()[0].encoded, "of 3");
+  EXPECT_THAT(slot_->SpooledLeases(), ElementsAre(LeaseRef{JobId{3}, 1}));
+  ASSERT_OK(slot_->ForgetSpooled(1));
   EXPECT_THAT(slot_->SpooledLeases(), IsEmpty());
-  EXPECT_OK(slot_->Forget(spooled.at(0).file));  // twice: as good as once
+  EXPECT_THAT(SpooledBytes(), IsEmpty());
+  ASSERT_OK(slot_->Spool({JobId{4}, 1}, "next"));
+  EXPECT_THAT(SpooledBytes(), ElementsAre("next"));
 }
 
 TEST_F(SlotTest, DamagedResultsAreSetAsideAndTheOthersKept) {
-  ASSERT_OK(slot_->Spool({JobId{1}, 1}, "truncated-result"));
-  ASSERT_OK(slot_->Spool({JobId{2}, 1}, "flipped-result"));
-  ASSERT_OK(slot_->Spool({JobId{3}, 1}, "whole-result"));
-  std::string bytes = BytesOfFile(SpoolFile("1-1.result"));
-  WriteBytes(SpoolFile("1-1.result"), bytes.substr(0, bytes.size() - 1));
-  bytes = BytesOfFile(SpoolFile("2-1.result"));
-  bytes.back() = static_cast<char>(bytes.back() ^ 1);
-  WriteBytes(SpoolFile("2-1.result"), bytes);
-  WriteBytes(SpoolFile("4-1.result"), "");
-  WriteBytes(SpoolFile("5-1.result"), std::string(64, 'a'));
-  EXPECT_THAT(SpooledBytes(), ElementsAre("whole-result"));
-  for (const char* name : {"1-1", "2-1", "4-1", "5-1"}) {
-    EXPECT_TRUE(fs::exists(SpoolFile(absl::StrCat(name, ".result.damaged"))));
-    EXPECT_FALSE(fs::exists(SpoolFile(absl::StrCat(name, ".result"))));
+  ASSERT_OK(slot_->Spool({JobId{1}, 1}, "flipped-result"));
+  ASSERT_OK(slot_->Spool({JobId{2}, 1}, "whole\nresult"));
+  ASSERT_OK(slot_->Spool({JobId{3}, 1}, "its header is damaged"));
+  ASSERT_OK(slot_->Spool({JobId{4}, 1}, "whole too"));
+  ASSERT_OK(slot_->Spool({JobId{5}, 1}, "torn-result"));
+  std::string bytes = BytesOfFile(SpoolFile());
+  bytes[bytes.find("flipped")] = 'F';
+  bytes[bytes.find("3 1 ")] = 'x';
+  bytes.resize(bytes.size() - 4);
+  WriteBytes(SpoolFile(), bytes);
+  EXPECT_THAT(SpooledBytes(), ElementsAre("whole\nresult", "whole too"));
+  EXPECT_TRUE(BytesOfFile(absl::StrCat(SpoolFile(), ".damaged")) == bytes);
+  EXPECT_THAT(slot_->SpooledLeases(),
+              ElementsAre(LeaseRef{JobId{2}, 1}, LeaseRef{JobId{4}, 1}));
+  EXPECT_THAT(SpooledBytes(), ElementsAre("whole\nresult", "whole too"))
+      << "and stays so";
+  ASSERT_OK(slot_->Spool({JobId{6}, 1}, "after it"));
+  EXPECT_THAT(SpooledBytes(),
+              ElementsAre("whole\nresult", "whole too", "after it"));
+}
+
+TEST_F(SlotTest, GarbageInTheSpoolIsNoResult) {
+  const char* const long_entry = "1 1 99999999999 a\nb\n";
+  for (const char* garbage :
+       {"x", "\n", "1 1 5 abc\n12345\n", long_entry, "\n\n\n"}) {
+    WriteBytes(SpoolFile(), garbage);
+    EXPECT_THAT(SpooledBytes(), IsEmpty()) << garbage;
   }
-  EXPECT_THAT(slot_->SpooledLeases(), ElementsAre(LeaseRef{JobId{3}, 1}));
-  EXPECT_THAT(SpooledBytes(), ElementsAre("whole-result"));  // and stays so
 }
 
-TEST_F(SlotTest, HalfWrittenFileIsNoResult) {
-  // What a crash before the renaming leaves.
-  WriteBytes(SpoolFile("9-1.result.new"), "half");
-  EXPECT_THAT(SpooledBytes(), IsEmpty());
-  EXPECT_THAT(slot_->SpooledLeases(), IsEmpty());
-}
-
-TEST_F(SlotTest, SpoolThatCannotBeWrittenIsUnavailable) {
-  fs::remove_all(absl::StrCat(path_, "/spool"));
-  EXPECT_THAT(slot_->Spool({JobId{1}, 1}, "x"),
-              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("spool")));
-  EXPECT_THAT(slot_->ReadSpool().status(),
-              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("spool")));
+TEST_F(SlotTest, ResultThatTheDiskRefusesIsNotSpooledByHalves) {
+  ASSERT_OK(slot_->Spool({JobId{1}, 1}, "whole"));
+  {
+    const testing::FileSizeLimit full(120);
+    EXPECT_THAT(slot_->Spool({JobId{2}, 1}, std::string(100, 'x')),
+                StatusIs(absl::StatusCode::kUnavailable, HasSubstr("spool")));
+  }
+  EXPECT_THAT(slot_->SpooledLeases(), ElementsAre(LeaseRef{JobId{1}, 1}));
+  ASSERT_OK(slot_->Spool({JobId{3}, 1}, "whole again"));
+  EXPECT_THAT(SpooledBytes(), ElementsAre("whole", "whole again"));
+  EXPECT_FALSE(fs::exists(absl::StrCat(SpoolFile(), ".damaged")));
 }
 
 }  // namespace

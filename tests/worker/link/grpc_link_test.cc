@@ -125,7 +125,7 @@ class GrpcLinkTest : public ::testing::Test {
     service_.lease_response.Clear();
     *service_.lease_response.add_jobs() = job;
     absl::StatusOr<std::vector<LeasedWork>> leased =
-        link_->Lease(WorkerId{1}, "r", 1000);
+        link_->Lease(WorkerId{1}, "r", 7, 1000);
     EXPECT_TRUE(leased.ok()) << leased.status();
     EXPECT_THAT(*leased, SizeIs(1));
     return leased->at(0);
@@ -204,7 +204,7 @@ TEST_F(GrpcLinkTest, LeasedWorkRunsItsJob) {
   const LeasedWork work = LeaseOne(job);
   EXPECT_EQ(service_.leased.worker_id(), 1);
   EXPECT_EQ(service_.leased.request_id(), "r");
-  EXPECT_EQ(service_.leased.max_jobs(), 1U);
+  EXPECT_EQ(service_.leased.max_jobs(), 7U);
   EXPECT_EQ(service_.leased.wait_ms(), 1U);
   EXPECT_EQ(work.lease, (LeaseRef{JobId{5}, 2}));
   EXPECT_EQ(work.stage, Stage::kNoop);
@@ -216,7 +216,7 @@ TEST_F(GrpcLinkTest, LeasedWorkRunsItsJob) {
 
 TEST_F(GrpcLinkTest, NothingToDoIsAnEmptyLease) {
   ASSERT_OK_AND_ASSIGN(const std::vector<LeasedWork> work,
-                       link_->Lease(WorkerId{1}, "r", 0));
+                       link_->Lease(WorkerId{1}, "r", 1, 0));
   EXPECT_THAT(work, IsEmpty());
 }
 
@@ -305,9 +305,9 @@ TEST_F(GrpcLinkTest, SpooledBytesArriveAsTheCompletionTheyWere) {
   for (const auto& c : cases) {
     service_.complete_response.Clear();
     service_.complete_response.add_verdicts(c.verdict);
-    ASSERT_OK_AND_ASSIGN(const Delivery delivery,
-                         link_->Complete(WorkerId{3}, encoded));
-    EXPECT_EQ(delivery, c.delivery);
+    ASSERT_OK_AND_ASSIGN(const std::vector<Delivery> deliveries,
+                         link_->Complete(WorkerId{3}, {encoded}));
+    EXPECT_THAT(deliveries, ElementsAre(c.delivery));
   }
   EXPECT_EQ(service_.completed.worker_id(), 3);
   ASSERT_THAT(service_.completed.completions(), SizeIs(1));
@@ -316,19 +316,36 @@ TEST_F(GrpcLinkTest, SpooledBytesArriveAsTheCompletionTheyWere) {
 }
 
 TEST_F(GrpcLinkTest, UnreadableSpoolBytesAreRefusedWithoutACall) {
-  EXPECT_THAT(link_->Complete(WorkerId{3}, "\xff\xff").status(),
+  EXPECT_THAT(link_->Complete(WorkerId{3}, {"\xff\xff"}).status(),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("spooled result")));
   EXPECT_EQ(service_.completed.worker_id(), 0);
 }
 
-TEST_F(GrpcLinkTest, AnswerWithoutAVerdictIsInternal) {
-  EXPECT_THAT(link_->Complete(WorkerId{3}, "").status(),
-              StatusIs(absl::StatusCode::kInternal, HasSubstr("no verdict")));
+TEST_F(GrpcLinkTest, ResultsHandedInTogetherAreAnsweredEach) {
+  Completion completion;
+  completion.lease = {JobId{4}, 5};
+  const std::string first = link_->Encode(completion);
+  completion.lease = {JobId{6}, 1};
+  const std::string second = link_->Encode(completion);
+  service_.complete_response.add_verdicts(v1::COMPLETION_VERDICT_STALE);
+  service_.complete_response.add_verdicts(v1::COMPLETION_VERDICT_COMMITTED);
+  ASSERT_OK_AND_ASSIGN(const std::vector<Delivery> deliveries,
+                       link_->Complete(WorkerId{3}, {first, second}));
+  EXPECT_THAT(deliveries, ElementsAre(Delivery::kStale, Delivery::kCommitted));
+  ASSERT_THAT(service_.completed.completions(), SizeIs(2));
+  EXPECT_EQ(service_.completed.completions(1).job_id(), 6);
+}
+
+TEST_F(GrpcLinkTest, AnswerWithTooFewVerdictsIsInternal) {
+  EXPECT_THAT(
+      link_->Complete(WorkerId{3}, {""}).status(),
+      StatusIs(absl::StatusCode::kInternal, HasSubstr("as many verdicts")));
 }
 
 TEST_F(GrpcLinkTest, ReleaseNamesLeaseCauseAndSteps) {
-  ASSERT_OK(link_->Release(WorkerId{3}, {JobId{4}, 5}, Cause::kPreempted, 600));
+  ASSERT_OK(
+      link_->Release(WorkerId{3}, {{{JobId{4}, 5}, 600}}, Cause::kPreempted));
   ASSERT_THAT(service_.released.leases(), SizeIs(1));
   EXPECT_EQ(service_.released.worker_id(), 3);
   EXPECT_EQ(service_.released.leases(0).job_id(), 4);
@@ -339,7 +356,7 @@ TEST_F(GrpcLinkTest, ReleaseNamesLeaseCauseAndSteps) {
 
 TEST_F(GrpcLinkTest, CodesOfTheCoordinatorComeThrough) {
   service_.answer = grpc::Status(grpc::StatusCode::NOT_FOUND, "who");
-  EXPECT_THAT(link_->Lease(WorkerId{1}, "r", 0).status(),
+  EXPECT_THAT(link_->Lease(WorkerId{1}, "r", 1, 0).status(),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("who")));
   service_.answer = grpc::Status(grpc::StatusCode::UNAVAILABLE, "later");
   EXPECT_THAT(link_->Sync(WorkerId{1}, {}).status(),
@@ -357,8 +374,9 @@ TEST_F(GrpcLinkTest, CoordinatorThatIsNotThereIsUnavailable) {
 TEST_F(GrpcLinkTest, CancelEndsWhatWaitsAndRefusesWhatComes) {
   service_.hold = true;
   absl::Status waiting;
-  std::jthread caller(
-      [&] { waiting = link_->Lease(WorkerId{1}, "r", 20'000'000).status(); });
+  std::jthread caller([&] {
+    waiting = link_->Lease(WorkerId{1}, "r", 1, 20'000'000).status();
+  });
   service_.entered.acquire();
   link_->Cancel();
   caller.join();  // while the server still holds the call
@@ -371,7 +389,8 @@ TEST_F(GrpcLinkTest, CancelEndsWhatWaitsAndRefusesWhatComes) {
 
 TEST_F(GrpcLinkTest, LastWordsAreSaidAfterCancelToo) {
   link_->Cancel();
-  ASSERT_OK(link_->Release(WorkerId{3}, {JobId{4}, 5}, Cause::kPreempted, 6));
+  ASSERT_OK(
+      link_->Release(WorkerId{3}, {{{JobId{4}, 5}, 6}}, Cause::kPreempted));
   EXPECT_THAT(service_.released.leases(), SizeIs(1));
   EXPECT_FALSE(service_.released.leaving());
   ASSERT_OK(link_->Leave(WorkerId{7}));
