@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/worker/tasks/golden_files.h"
 #include "worker/tasks/baselines.h"
+#include "worker/tasks/lasso.h"
 
 namespace iclsweep {
 namespace {
@@ -35,8 +36,9 @@ void Check(const std::string& name, double tolerance, double tolerance_at_dims,
     const GoldenTensor& xs = golden.batch.at(task + ".xs");
     const GoldenTensor& ys = golden.batch.at(task + ".ys");
     const int64_t points = xs.shape[1];
+    const int64_t rows = expected->second.shape[0];  // may be fewer
     const auto dims = static_cast<int>(xs.shape[2]);
-    for (int64_t k = 0; k < xs.shape[0] * points; ++k) {
+    for (int64_t k = 0; k < rows * points; ++k) {
       const int64_t row = k / points;
       const int64_t i = k % points;
       const Examples context{
@@ -78,6 +80,22 @@ TEST(BaselinesGoldenTest, NearestThreeAgrees) {
   SKIP_WITHOUT_GOLDEN("linear_baselines");
   Check("nn3", 1e-9, 1e-9,
         [](const Examples& c, const double* q) { return NearestThree(c, q); });
+}
+
+// `exact` there is a LARS path and an exact solve; the smaller the penalty, the
+// further scikit-learn's default tolerance is from it (up to 67 at 0.0001).
+TEST(BaselinesGoldenTest, LassoAgreesWithTheExactMinimiser) {
+  SKIP_WITHOUT_GOLDEN("linear_baselines");
+  for (const auto& [name, alpha] : {std::pair{"1.0", 1.0},
+                                    {"0.1", 0.1},
+                                    {"0.01", 0.01},
+                                    {"0.001", 0.001},
+                                    {"0.0001", 0.0001}}) {
+    Check(absl::StrCat("lasso_", name, ".exact"), 1e-9, 1e-9,
+          [penalty = alpha](const Examples& c, const double* q) {
+            return PredictWith(LassoWeights(c, penalty), q);
+          });
+  }
 }
 
 }  // namespace
