@@ -8,9 +8,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "coordinator/spec/errors.h"
+#include "coordinator/spec/field_value.h"
 #include "coordinator/spec/grid.h"
 #include "coordinator/spec/resolve.h"
 #include "proto/base/status_macros.h"
+#include "proto/families.h"
 
 namespace iclsweep {
 namespace {
@@ -53,8 +55,69 @@ absl::Status CheckEigenvalues(const v1::DataParams& data,
                    " values, but ", section, ".dims is ", data.dims()));
 }
 
+// Where `section`.field is written; for prompt.data, which inherits, maybe in
+// `data`.
+std::string WrittenPath(const Places& places, const std::string& section,
+                        const std::string& field) {
+  const std::string path = absl::StrCat(section, ".", field);
+  return places.Has(path) ? path : absl::StrCat("data.", field);
+}
+
+std::string FamilyText(v1::Family family) {
+  return EnumText(*v1::Family_descriptor()->FindValueByNumber(family));
+}
+
+absl::Status CheckFamily(const v1::DataParams& data, const std::string& section,
+                         const Places& places) {
+  if (data.family() == v1::FAMILY_SPARSE_LINEAR &&
+      data.sparsity() > data.dims()) {
+    const std::string sparsity = WrittenPath(places, section, "sparsity");
+    return ParameterError(
+        places,
+        places.Has(sparsity) ? sparsity : WrittenPath(places, section, "dims"),
+        absl::StrCat(section, ".sparsity ", data.sparsity(), " exceeds ",
+                     section, ".dims ", data.dims(), "; lower the sparsity"));
+  }
+  if (data.family() == v1::FAMILY_NOISY_LINEAR && data.noise_std() == 0) {
+    return ParameterError(places, WrittenPath(places, section, "family"),
+                          absl::StrCat("family noisy_linear needs ", section,
+                                       ".noise_std above 0, such as 1"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckTrainFamily(const Cell& cell, const Places& places) {
+  RETURN_IF_ERROR(CheckFamily(cell.data(), "data", places));
+  const int live = cell.train().curriculum().dims_start();
+  if (cell.data().family() != v1::FAMILY_SPARSE_LINEAR || live == 0 ||
+      live >= cell.data().sparsity())
+    return absl::OkStatus();
+  return ParameterError(
+      places, "train.curriculum.dims_start",
+      absl::StrCat("train.curriculum.dims_start ", live,
+                   " is less than data.sparsity ", cell.data().sparsity(),
+                   "; start with at least as many dims"));
+}
+
+absl::Status CheckClosedForm(const Cell& cell, const Places& places) {
+  const v1::Family family = ResolvePrompt(cell).data().family();
+  if (HasClosedForm(family)) return absl::OkStatus();
+  return ParameterError(
+      places, "theory",
+      absl::StrCat("theory covers the families linear and noisy_linear, not ",
+                   FamilyText(family), "; remove the theory section"));
+}
+
 absl::Status CheckGeometry(const Cell& cell, const Places& places) {
   const v1::PromptParams prompt = ResolvePrompt(cell);
+  const v1::Family family = prompt.data().family();
+  if (prompt.geometry() == v1::GEOMETRY_ANGLE && !HasDenseWeights(family)) {
+    return ParameterError(
+        places, "prompt.geometry",
+        absl::StrCat("geometry angle needs tasks that are dense weight vectors "
+                     "(linear, noisy_linear, quadratic), not ",
+                     FamilyText(family), "; use independent or clustered"));
+  }
   const double angle = prompt.angle_degrees();
   const int tasks = prompt.tasks();
   const int dims = prompt.data().dims();
@@ -152,47 +215,6 @@ absl::Status CheckAngleIsUsed(const SweepSpec& spec, const Places& places) {
       "prompt.angle_degrees has no effect without prompt.geometry: angle");
 }
 
-std::vector<Check> ChecksFor(const SweepSpec& spec) {
-  std::vector<Check> checks;
-  const std::vector<std::string> lengths = {
-      "prompt.tasks", "prompt.examples_per_task", "prompt.allow_extrapolation",
-      "train.points", "model.positions"};
-  if (spec.Has(Stage::kTrain)) {
-    checks.push_back({{"model.size", "model.layers", "model.heads",
-                       "model.width", "model.positions", "train.points"},
-                      CheckModel});
-    checks.push_back(
-        {{"data.dims"}, [](const Cell& cell, const Places& places) {
-           return CheckEigenvalues(cell.data(), "data", places);
-         }});
-  }
-  if (spec.Has(Stage::kEvaluate) || spec.Has(Stage::kCompare) ||
-      spec.Has(Stage::kTheory)) {
-    checks.push_back({{"data.dims", "prompt.data.dims"},
-                      [](const Cell& cell, const Places& places) {
-                        return CheckEigenvalues(ResolvePrompt(cell).data(),
-                                                "prompt.data", places);
-                      }});
-    checks.push_back({{"prompt.geometry", "prompt.angle_degrees",
-                       "prompt.tasks", "data.dims", "prompt.data.dims"},
-                      CheckGeometry});
-    // With one value of prompt.tasks, the orders of an axis were checked as
-    // they were read.
-    const bool axis_is_checked =
-        spec.FindAxis("prompt.task_order") != nullptr &&
-        spec.FindAxis("prompt.tasks") == nullptr;
-    if (!axis_is_checked)
-      checks.push_back({{"prompt.task_order", "prompt.tasks"}, CheckOrder});
-  }
-  if (spec.Has(Stage::kEvaluate))
-    checks.push_back({lengths, CheckEvaluateLength});
-  if (spec.Has(Stage::kCompare)) {
-    checks.push_back({lengths, CheckCompareLength});
-    checks.back().reads.emplace_back("compare.anchors");
-  }
-  return checks;
-}
-
 absl::Status RunCheck(const SweepSpec& spec, const Check& check,
                       const Places& places) {
   std::vector<int> axes;
@@ -212,10 +234,121 @@ absl::Status RunCheck(const SweepSpec& spec, const Check& check,
   return absl::OkStatus();
 }
 
+bool HasPrompts(const SweepSpec& spec) {
+  return spec.Has(Stage::kEvaluate) || spec.Has(Stage::kCompare) ||
+         spec.Has(Stage::kTheory);
+}
+
+// Whether tasks of this family are trained on or shown with the value of
+// `section`.field.
+bool FamilyReads(const SweepSpec& spec, const Cell& cell, const Places& places,
+                 const std::string& section,
+                 const google::protobuf::FieldDescriptor& field) {
+  const v1::Family family = *OnlyFamily(field);
+  if (section == "data" && spec.Has(Stage::kTrain) &&
+      cell.data().family() == family)
+    return true;
+  const bool shown = WrittenPath(places, "prompt.data", field.name()) ==
+                     absl::StrCat(section, ".", field.name());
+  return shown && HasPrompts(spec) &&
+         ResolvePrompt(cell).data().family() == family;
+}
+
+// Over the whole sweep: a parameter of one family in a sweep that never has it.
+absl::Status CheckFamilyFieldIsUsed(
+    const SweepSpec& spec, const Places& places, const std::string& section,
+    const google::protobuf::FieldDescriptor& field) {
+  const std::string path = absl::StrCat(section, ".", field.name());
+  if (!OnlyFamily(field) || !places.Has(path)) return absl::OkStatus();
+  const bool read =
+      HasPrompts(spec) || (section == "data" && spec.Has(Stage::kTrain));
+  if (!read) return absl::OkStatus();  // the section is warned of
+  bool used = false;
+  const Check check = {{"data.family", "prompt.data.family"},
+                       [&](const Cell& cell, const Places&) {
+                         used = used ||
+                                FamilyReads(spec, cell, places, section, field);
+                         return absl::OkStatus();
+                       }};
+  RETURN_IF_ERROR(RunCheck(spec, check, places));
+  if (used) return absl::OkStatus();
+  return ParameterError(
+      places, path,
+      absl::StrCat(path, " has no effect without ", section,
+                   ".family: ", FamilyText(*OnlyFamily(field)), "; remove it"));
+}
+
+absl::Status CheckFamilyFieldsAreUsed(const SweepSpec& spec,
+                                      const Places& places) {
+  const auto& type = *v1::DataParams::descriptor();
+  for (const std::string section : {"data", "prompt.data"}) {
+    for (int i = 0; i < type.field_count(); ++i) {
+      RETURN_IF_ERROR(
+          CheckFamilyFieldIsUsed(spec, places, section, *type.field(i)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::vector<Check> ChecksFor(const SweepSpec& spec) {
+  std::vector<Check> checks;
+  const std::vector<std::string> lengths = {
+      "prompt.tasks", "prompt.examples_per_task", "prompt.allow_extrapolation",
+      "train.points", "model.positions"};
+  if (spec.Has(Stage::kTrain)) {
+    checks.push_back({{"model.size", "model.layers", "model.heads",
+                       "model.width", "model.positions", "train.points"},
+                      CheckModel});
+    checks.push_back(
+        {{"data.dims"}, [](const Cell& cell, const Places& places) {
+           return CheckEigenvalues(cell.data(), "data", places);
+         }});
+    checks.push_back({{"data.family", "data.dims", "data.sparsity",
+                       "data.noise_std", "train.curriculum.dims_start"},
+                      CheckTrainFamily});
+  }
+  if (HasPrompts(spec)) {
+    checks.push_back({{"data.dims", "prompt.data.dims"},
+                      [](const Cell& cell, const Places& places) {
+                        return CheckEigenvalues(ResolvePrompt(cell).data(),
+                                                "prompt.data", places);
+                      }});
+    checks.push_back(
+        {{"data.family", "prompt.data.family", "data.dims", "prompt.data.dims",
+          "data.sparsity", "prompt.data.sparsity", "data.noise_std",
+          "prompt.data.noise_std"},
+         [](const Cell& cell, const Places& places) {
+           return CheckFamily(ResolvePrompt(cell).data(), "prompt.data",
+                              places);
+         }});
+    checks.push_back(
+        {{"prompt.geometry", "prompt.angle_degrees", "prompt.tasks",
+          "data.dims", "prompt.data.dims", "data.family", "prompt.data.family"},
+         CheckGeometry});
+    // With one value of prompt.tasks, the orders of an axis were checked as
+    // they were read.
+    const bool axis_is_checked =
+        spec.FindAxis("prompt.task_order") != nullptr &&
+        spec.FindAxis("prompt.tasks") == nullptr;
+    if (!axis_is_checked)
+      checks.push_back({{"prompt.task_order", "prompt.tasks"}, CheckOrder});
+  }
+  if (spec.Has(Stage::kTheory))
+    checks.push_back({{"data.family", "prompt.data.family"}, CheckClosedForm});
+  if (spec.Has(Stage::kEvaluate))
+    checks.push_back({lengths, CheckEvaluateLength});
+  if (spec.Has(Stage::kCompare)) {
+    checks.push_back({lengths, CheckCompareLength});
+    checks.back().reads.emplace_back("compare.anchors");
+  }
+  return checks;
+}
+
 }  // namespace
 
 absl::Status CheckSpec(const SweepSpec& spec, const Places& places) {
   RETURN_IF_ERROR(CheckAngleIsUsed(spec, places));
+  RETURN_IF_ERROR(CheckFamilyFieldsAreUsed(spec, places));
   for (const Check& check : ChecksFor(spec))
     RETURN_IF_ERROR(RunCheck(spec, check, places));
   return absl::OkStatus();

@@ -10,6 +10,7 @@
 #include "absl/strings/strip.h"
 #include "coordinator/spec/field_value.h"
 #include "proto/base/status_macros.h"
+#include "proto/families.h"
 
 namespace iclsweep {
 namespace {
@@ -90,6 +91,16 @@ void ClearDefaults(Message* message) {
   }
 }
 
+// Unsets what has no meaning for the family of these tasks.
+void ClearOtherFamilies(v1::DataParams* data) {
+  const Descriptor& type = *v1::DataParams::descriptor();
+  for (int i = 0; i < type.field_count(); ++i) {
+    const std::optional<v1::Family> only = OnlyFamily(*type.field(i));
+    if (only && *only != data->family())
+      data->GetReflection()->ClearField(data, type.field(i));
+  }
+}
+
 void FillEvaluate(const v1::SweepFile& cell, const v1::PromptParams& prompt,
                   v1::EvaluateParams* evaluate) {
   if (evaluate->pretraining_length() == 0)
@@ -99,6 +110,7 @@ void FillEvaluate(const v1::SweepFile& cell, const v1::PromptParams& prompt,
   if (evaluate->ridge_lambda() == 0)
     evaluate->set_ridge_lambda(prompt.data().noise_std() *
                                prompt.data().noise_std());
+  evaluate->set_lasso_alpha(LassoAlpha(*evaluate, prompt.data().family()));
 }
 
 void FillTheory(const v1::SweepFile& cell, v1::TheoryParams* theory) {
@@ -128,6 +140,15 @@ bool IsSetInBase(const SweepSpec& spec, absl::string_view section,
   return false;
 }
 
+// data.<field> or prompt.data.<field> that only one family reads.
+bool IsOfOneFamily(absl::string_view path) {
+  path = absl::StripPrefix(path, "prompt.");
+  if (!absl::ConsumePrefix(&path, "data.")) return false;
+  const FieldDescriptor* field =
+      v1::DataParams::descriptor()->FindFieldByName(std::string(path));
+  return field != nullptr && OnlyFamily(*field).has_value();
+}
+
 bool HasSection(Stage stage, absl::string_view section) {
   return Prototype(stage).GetDescriptor()->FindFieldByName(
              std::string(section)) != nullptr;
@@ -147,6 +168,11 @@ bool PromptDataIsSet(const SweepSpec& spec, absl::string_view field) {
 
 std::unique_ptr<Message> NewStageInputs(Stage stage) {
   return std::unique_ptr<Message>(Prototype(stage).New());
+}
+
+std::optional<v1::Family> OnlyFamily(const FieldDescriptor& field) {
+  if (!field.options().HasExtension(v1::only_for)) return std::nullopt;
+  return field.options().GetExtension(v1::only_for);
 }
 
 bool DependsOnTrain(Stage stage) {
@@ -187,6 +213,7 @@ v1::PromptParams ResolvePrompt(const v1::SweepFile& cell) {
                 *type.field(i));
     }
   }
+  ClearOtherFamilies(prompt.mutable_data());
   if (prompt.geometry() != v1::GEOMETRY_ANGLE) prompt.clear_angle_degrees();
   bool identity = prompt.task_order_size() == prompt.tasks();
   for (int i = 0; identity && i < prompt.task_order_size(); ++i)
@@ -205,9 +232,9 @@ absl::StatusOr<std::unique_ptr<Message>> Resolve(const v1::SweepFile& cell,
               inputs.get(), field);
   }
   if (stage == Stage::kTrain) {
-    ASSIGN_OR_RETURN(
-        *static_cast<v1::TrainInputs*>(inputs.get())->mutable_model(),
-        ResolveModel(cell));
+    auto* train = static_cast<v1::TrainInputs*>(inputs.get());
+    ASSIGN_OR_RETURN(*train->mutable_model(), ResolveModel(cell));
+    ClearOtherFamilies(train->mutable_data());
   } else if (stage == Stage::kEvaluate) {
     auto* evaluate = static_cast<v1::EvaluateInputs*>(inputs.get());
     *evaluate->mutable_prompt() = ResolvePrompt(cell);
@@ -247,6 +274,7 @@ bool StageReads(const SweepSpec& spec, Stage stage, absl::string_view path) {
 bool IsCopiedVerbatim(const SweepSpec& spec, Stage stage,
                       absl::string_view path) {
   const absl::string_view section = path.substr(0, path.find('.'));
+  if (IsOfOneFamily(path)) return false;
   if (!HasSection(stage, section)) {
     return section == "data" && HasSection(stage, "prompt") &&
            !PromptDataIsSet(spec, absl::StripPrefix(path, "data."));
@@ -257,7 +285,8 @@ bool IsCopiedVerbatim(const SweepSpec& spec, Stage stage,
       path == "compare.tune_tasks")
     return false;
   if (absl::EndsWith(path, ".pretraining_length") ||
-      absl::EndsWith(path, ".ridge_lambda"))
+      absl::EndsWith(path, ".ridge_lambda") ||
+      absl::EndsWith(path, ".lasso_alpha"))
     return false;
   if (path == "prompt.angle_degrees") {
     return spec.FindAxis("prompt.geometry") == nullptr &&

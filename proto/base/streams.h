@@ -41,6 +41,13 @@ enum class Purpose : uint8_t {
   kWrongTaskSet = 22,  // compare: labels of the wrong-task control
   kWrongTaskOffset = 23,
   kWrongNoise = 24,
+  // What a task of its stream has beside its weights (worker/tasks/family.h).
+  kTrainStructure = 25,
+  kValidationStructure = 26,
+  kTaskSetStructure = 27,
+  kTuneStructure = 28,
+  kCompareStructure = 29,
+  kWrongStructure = 30,
 };
 
 // Addresses one draw. All parts count from 0.

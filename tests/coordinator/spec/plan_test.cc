@@ -139,6 +139,8 @@ constexpr const char* kAxes[] = {"model.size: [tiny, custom, standard]",
                                  "model.init_std: [0.02, 0.07]",
                                  "data.dims: [3, 20]",
                                  "data.noise_std: [0, 0.5]",
+                                 "data.family: [linear, sparse_linear]",
+                                 "data.sparsity: [2, 3]",
                                  "train.points: [41, 50]",
                                  "train.steps: [1, 2]",
                                  "seed: {range: [0, 3]}",
@@ -149,9 +151,12 @@ constexpr const char* kAxes[] = {"model.size: [tiny, custom, standard]",
                                  "prompt.seed: [0, 1]",
                                  "prompt.data.dims: [3, 20]",
                                  "prompt.data.noise_std: [0, 0.5]",
+                                 "prompt.data.family: [linear, sparse_linear]",
+                                 "prompt.data.sparsity: [2, 3]",
                                  "prompt.task_order: [0-1-2, 2-1-0]",
                                  "evaluate.pretraining_length: [0, 41]",
                                  "evaluate.ridge_lambda: [0, 0.25]",
+                                 "evaluate.lasso_alpha: [0, 0.01]",
                                  "evaluate.pretraining_noise_std: [0, 0.5]",
                                  "theory.pretraining_length: [0, 41, 50]",
                                  "theory.pretraining_noise_std: [0, 0.5]",
@@ -171,7 +176,8 @@ constexpr const char* kSections[] = {
 constexpr const char* kPrompts[] = {
     "prompt: {tasks: 3}\n", "prompt: {tasks: 3, geometry: angle}\n",
     "prompt: {tasks: 3, data: {dims: 3}}\n",
-    "prompt: {tasks: 3, data: {noise_std: 0}}\n"};
+    "prompt: {tasks: 3, data: {noise_std: 0}}\n",
+    "prompt: {tasks: 3}\ndata: {family: sparse_linear}\n"};
 
 TEST(PlanTest, RandomSweepsAgreeWithBruteForce) {
   std::mt19937 random(20240607);

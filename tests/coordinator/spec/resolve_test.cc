@@ -123,6 +123,37 @@ TEST(ResolveTest, RidgeIsTheBayesEstimatorUnlessSet) {
       "ridge_lambda: 2 }");
 }
 
+TEST(ResolveTest, ParametersOfOtherFamiliesAreCleared) {
+  EXPECT_EQ(Resolved(Stage::kTrain,
+                     "data: {family: sparse_linear, sparsity: 2, hidden: 7, "
+                     "depth: 2}"),
+            "model { positions: 41 } data { family: FAMILY_SPARSE_LINEAR "
+            "sparsity: 2 }");
+  EXPECT_EQ(Resolved(Stage::kTrain, "data: {sparsity: 2, hidden: 7, depth: 2}"),
+            Resolved(Stage::kTrain, "train:"));
+  EXPECT_EQ(Resolved(Stage::kCompare,
+                     "data: {family: sparse_linear, sparsity: 2}\n"
+                     "prompt: {data: {family: relu_2nn, hidden: 7}}\n"
+                     "compare: {learning_rates: [0.25], tune_tasks: 3}"),
+            "prompt { data { family: FAMILY_RELU_2NN hidden: 7 } } compare { "
+            "learning_rates: 0.25 tune_tasks: 3 }");
+}
+
+TEST(ResolveTest, LassoStandsBesideSparsePromptsUnlessAPenaltyIsSet) {
+  EXPECT_EQ(Resolved(Stage::kEvaluate, "data: {family: sparse_linear}"),
+            "prompt { data { family: FAMILY_SPARSE_LINEAR } } evaluate { "
+            "pretraining_length: 41 lasso_alpha: 0.01 }");
+  EXPECT_EQ(Resolved(Stage::kEvaluate,
+                     "data: {family: sparse_linear}\nevaluate: {lasso_alpha: "
+                     "0.1}"),
+            "prompt { data { family: FAMILY_SPARSE_LINEAR } } evaluate { "
+            "pretraining_length: 41 lasso_alpha: 0.1 }");
+  EXPECT_EQ(Resolved(Stage::kEvaluate,
+                     "data: {family: sparse_linear}\nprompt: {data: {family: "
+                     "linear}}"),
+            "evaluate { pretraining_length: 41 }");
+}
+
 TEST(ResolveTest, CompareTunesAsMuchAsItMeasures) {
   EXPECT_EQ(Resolved(Stage::kCompare, "compare: {tasks: 10}"),
             "compare { tasks: 10 learning_rates: 0.0005 learning_rates: 0.001 "

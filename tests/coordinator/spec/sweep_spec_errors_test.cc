@@ -40,6 +40,78 @@ const auto kTestName = [](const auto& test) {
 };
 
 INSTANTIATE_TEST_SUITE_P(
+    Families, SweepSpecErrorTest,
+    ::testing::Values(
+        BadCase{"UnknownFamily", "data: {family: sparse}\ntrain:",
+                "s.yaml:2:16: data.family takes one of"},
+        BadCase{"SparsityOfLinear", "data:\n  sparsity: 2\ntrain:",
+                "s.yaml:3:3: data.sparsity has no effect without data.family: "
+                "sparse_linear; remove it"},
+        BadCase{"HiddenOfATree",
+                "data: {family: decision_tree, hidden: 10}\ntrain:",
+                "s.yaml:2:31: data.hidden has no effect without data.family: "
+                "relu_2nn; remove it"},
+        BadCase{"DepthAxisOfNoTree",
+                "train:\ngrid:\n  data.family: [linear, relu_2nn]\n  "
+                "data.depth: [3, 4]",
+                "s.yaml:5:3: data.depth has no effect without data.family: "
+                "decision_tree; remove it"},
+        BadCase{"SparsityThatPromptsOverride",
+                "data:\n  sparsity: 2\ntrain:\nevaluate: {}\nprompt: {data: "
+                "{family: sparse_linear, sparsity: 4}}",
+                "s.yaml:3:3: data.sparsity has no effect without data.family: "
+                "sparse_linear"},
+        BadCase{"SparsityOfLinearPrompts",
+                "data: {family: sparse_linear}\ntrain:\nevaluate: {}\nprompt: "
+                "{data: {family: linear, sparsity: 2}}",
+                "s.yaml:5:33: prompt.data.sparsity has no effect without "
+                "prompt.data.family: sparse_linear"},
+        BadCase{"SparsityOverDims",
+                "data: {family: sparse_linear, dims: 5, sparsity: 6}\ntrain:",
+                "s.yaml:2:40: data.sparsity 6 exceeds data.dims 5; lower the "
+                "sparsity"},
+        BadCase{"DefaultSparsityOverTheDimsOfOneCell",
+                "data: {family: sparse_linear}\ntrain:\ngrid: {data.dims: [4, "
+                "2]}",
+                "s.yaml:4:8: data.sparsity 3 exceeds data.dims 2"},
+        BadCase{"PromptSparsityOverDims",
+                "data: {dims: 2}\ntrain:\nevaluate: {}\nprompt: {data: "
+                "{family: sparse_linear}}",
+                "s.yaml:2:8: prompt.data.sparsity 3 exceeds prompt.data.dims "
+                "2"},
+        BadCase{"CurriculumBelowSparsity",
+                "data: {family: sparse_linear}\ntrain:\n  curriculum: "
+                "{dims_start: 2}",
+                "s.yaml:4:16: train.curriculum.dims_start 2 is less than "
+                "data.sparsity 3; start with at least as many dims"},
+        BadCase{"NoisyWithoutNoise", "data: {family: noisy_linear}\ntrain:",
+                "s.yaml:2:8: family noisy_linear needs data.noise_std above "
+                "0, such as 1"},
+        BadCase{"NoisyPromptsWithoutNoise",
+                "train:\nevaluate: {}\nprompt: {data: {family: noisy_linear}}",
+                "s.yaml:4:17: family noisy_linear needs prompt.data.noise_std "
+                "above 0"},
+        BadCase{"AngleBetweenTrees",
+                "data: {family: decision_tree}\ntrain:\nevaluate: {}\nprompt: "
+                "{geometry: angle, angle_degrees: 30}",
+                "s.yaml:5:10: geometry angle needs tasks that are dense weight "
+                "vectors (linear, noisy_linear, quadratic), not decision_tree; "
+                "use independent or clustered"},
+        BadCase{"AngleBetweenSparseTasksOfOneCell",
+                "train:\nevaluate: {}\nprompt: {geometry: angle}\ngrid: "
+                "{data.family: [quadratic, sparse_linear]}",
+                "s.yaml:4:10: geometry angle needs tasks that are dense weight "
+                "vectors (linear, noisy_linear, quadratic), not sparse_linear"},
+        BadCase{"TheoryOfReluNetworks", "data: {family: relu_2nn}\ntheory: {}",
+                "s.yaml:3:1: theory covers the families linear and "
+                "noisy_linear, not relu_2nn; remove the theory section"},
+        BadCase{"TheoryOfOneCell",
+                "theory: {}\ngrid: {data.family: [linear, quadratic]}",
+                "s.yaml:2:1: theory covers the families linear and "
+                "noisy_linear, not quadratic"}),
+    kTestName);
+
+INSTANTIATE_TEST_SUITE_P(
     Grid, SweepSpecErrorTest,
     ::testing::Values(
         BadCase{"UnknownTopLevelKey", "theory: {}\ngrids: {}",

@@ -14,7 +14,8 @@ FORMAT_VERSION = 1
 NUMERICS_VERSION = {"train": 1, "evaluate": 1, "compare": 1, "theory": 1, "noop": 1}
 
 ENUMS = {
-    "FAMILY_LINEAR": 1,
+    "FAMILY_LINEAR": 1, "FAMILY_SPARSE_LINEAR": 2, "FAMILY_NOISY_LINEAR": 3, "FAMILY_RELU_2NN": 4, "FAMILY_QUADRATIC": 5,
+    "FAMILY_DECISION_TREE": 6,
     "MODEL_SIZE_CUSTOM": 1, "MODEL_SIZE_TINY": 2, "MODEL_SIZE_SMALL": 3, "MODEL_SIZE_STANDARD": 4,
     "SCHEDULE_CONSTANT": 1, "SCHEDULE_COSINE": 2,
     "GEOMETRY_INDEPENDENT": 1, "GEOMETRY_ANGLE": 2, "GEOMETRY_CLUSTERED": 3,
@@ -25,7 +26,8 @@ ENUMS = {
 # field: (number, kind, default) for a scalar, (number, kind) for a list, (number, "m", fields) for a message.
 MODEL = {"size": (1, "e", "MODEL_SIZE_CUSTOM"), "layers": (2, "i", 12), "heads": (3, "i", 8), "width": (4, "i", 256),
          "positions": (5, "i", 0), "init_std": (6, "d", 0.02)}
-DATA = {"family": (1, "e", "FAMILY_LINEAR"), "dims": (2, "i", 20), "noise_std": (3, "d", 0.0), "eigenvalues": (4, "D")}
+DATA = {"family": (1, "e", "FAMILY_LINEAR"), "dims": (2, "i", 20), "noise_std": (3, "d", 0.0), "eigenvalues": (4, "D"),
+        "sparsity": (5, "i", 3), "hidden": (6, "i", 100), "depth": (7, "i", 4)}
 CURRICULUM = {"dims_start": (1, "i", 0), "dims_increment": (2, "i", 1), "dims_interval": (3, "i", 2000),
               "points_start": (4, "i", 0), "points_increment": (5, "i", 2), "points_interval": (6, "i", 2000)}
 TRAIN = {"points": (1, "i", 41), "steps": (2, "i", 500000), "batch": (3, "i", 64), "learning_rate": (4, "d", 1e-4),
@@ -36,7 +38,8 @@ PROMPT = {"tasks": (1, "i", 5), "examples_per_task": (2, "i", 5), "geometry": (3
           "angle_degrees": (4, "d", 0.0), "task_order": (5, "I"), "task_set": (6, "e", "TASK_SET_FIXED"),
           "seed": (7, "i", 0), "data": (8, "m", DATA), "allow_extrapolation": (9, "b", False)}
 EVALUATE = {"prompts": (1, "i", 3200), "seed": (2, "i", 0), "pretraining_length": (3, "i", 0),
-            "pretraining_noise_std": (4, "d", 0.0), "ridge_lambda": (5, "d", 0.0)}
+            "pretraining_noise_std": (4, "d", 0.0), "ridge_lambda": (5, "d", 0.0),
+            "lasso_alpha": (6, "d", 0.0)}
 THEORY = {"pretraining_length": (1, "i", 0), "pretraining_noise_std": (2, "d", 0.0)}
 COMPARE = {"protocol": (1, "e", "COMPARE_PROTOCOL_ANCHORED"), "anchors": (2, "i", 3), "tasks": (3, "i", 192),
            "queries": (4, "i", 8), "learning_rates": (5, "D"), "tune_tasks": (6, "i", 0), "seed": (7, "i", 0),
@@ -158,12 +161,22 @@ SETS = [
     ("theory, clustered", "theory",
      {"prompt": {"geometry": "GEOMETRY_CLUSTERED", "seed": 42, "data": {}},
       "theory": {"pretraining_noise_std": 0.30000000000000004}}, [], False),
+    ("train, sparse", "train", {"data": {"family": "FAMILY_SPARSE_LINEAR"}}, [], False),
+    ("train, sparse, defaults of the families written", "train",
+     {"data": {"family": "FAMILY_SPARSE_LINEAR", "sparsity": 3, "hidden": 100, "depth": 4}}, [], False),
+    ("train, noisy", "train", {"data": {"family": "FAMILY_NOISY_LINEAR", "noise_std": 1.0}}, [], False),
+    ("train, wide network", "train", {"data": {"family": "FAMILY_RELU_2NN", "hidden": 200}}, [], False),
+    ("train, deep tree", "train", {"data": {"family": "FAMILY_DECISION_TREE", "depth": 6}}, [], False),
+    ("train, quadratic", "train", {"data": {"family": "FAMILY_QUADRATIC"}}, [], False),
+    ("evaluate, sparse", "evaluate",
+     {"prompt": {"data": {"family": "FAMILY_SPARSE_LINEAR", "sparsity": 5}}, "evaluate": {"lasso_alpha": 0.01}},
+     ["train, sparse"], False),
     ("noop", "noop", {"noop": {"index": 123456789, "microseconds": 1000}}, [], False),
 ]
 
 
 def main(path):
-    assert len(SETS) == 30
+    assert len(SETS) == 37
     keys, out = {}, []
     for name, stage, values, depends_on, fast in SETS:
         canonical = form(STAGES[stage], values)
