@@ -7,6 +7,7 @@
 #include "ATen/ATen.h"
 #include "proto/base/status_macros.h"
 #include "proto/base/streams.h"
+#include "worker/tasks/family.h"
 #include "worker/tasks/geometry.h"
 #include "worker/tasks/order.h"
 #include "worker/tasks/prompt.h"
@@ -38,7 +39,7 @@ class PointDrawer {
   PointDrawer(const v1::CompareInputs& inputs, std::vector<double> scale,
               int64_t replicate)
       : scale_(std::move(scale)),
-        noise_std_(inputs.prompt().data().noise_std()),
+        family_(inputs.prompt().data()),
         address_{.seed = static_cast<uint64_t>(inputs.compare().seed()),
                  .prompt = static_cast<uint64_t>(replicate)} {}
 
@@ -50,13 +51,8 @@ class PointDrawer {
 
   double Label(Purpose noise, int task, uint32_t example,
                const std::vector<double>& tasks, const double* x) {
-    const size_t dims = scale_.size();
-    double y = 0;
-    for (size_t i = 0; i < dims; ++i) {
-      y += tasks[static_cast<size_t>(task) * dims + i] * x[i];
-    }
     Address(noise, task, example);
-    return noise_std_ > 0 ? y + noise_std_ * Normal(address_) : y;
+    return family_.Label(tasks.data() + task * family_.Size(), x, address_);
   }
 
  private:
@@ -67,7 +63,7 @@ class PointDrawer {
   }
 
   std::vector<double> scale_;
-  double noise_std_;
+  TaskFamily family_;
   DrawAddress address_;
 };
 

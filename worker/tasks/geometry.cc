@@ -5,6 +5,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
+#include "proto/families.h"
+#include "worker/tasks/family.h"
 
 namespace iclsweep {
 namespace {
@@ -28,8 +30,8 @@ void ProjectOut(const double* direction, double* v, int dims) {
   for (int i = 0; i < dims; ++i) v[i] -= along * direction[i];
 }
 
-void FillTask(const TaskSetDraw& draw, Purpose purpose, int task, int dims,
-              double* out) {
+void FillWeights(const TaskSetDraw& draw, Purpose purpose, int task, int dims,
+                 double* out) {
   FillNormal({.seed = draw.seed,
               .purpose = purpose,
               .prompt = draw.prompt,
@@ -44,11 +46,11 @@ std::vector<double> DrawDirections(const v1::PromptParams& prompt,
                                    bool all_orthogonal) {
   const int dims = prompt.data().dims();
   std::vector<double> directions(static_cast<size_t>(prompt.tasks()) * dims);
-  FillTask(draw, draw.set, 0, dims, directions.data());
+  FillWeights(draw, draw.set, 0, dims, directions.data());
   Normalize(directions.data(), dims);
   for (int t = 1; t < prompt.tasks(); ++t) {
     double* offset = &directions[static_cast<size_t>(t) * dims];
-    FillTask(draw, draw.offset, t, dims, offset);
+    FillWeights(draw, draw.offset, t, dims, offset);
     const int against = all_orthogonal ? t : 1;
     // Normalised before the second pass, which removes what rounding left of
     // the first.
@@ -68,7 +70,7 @@ std::vector<double> DrawAngle(const v1::PromptParams& prompt,
   const double radius = std::sqrt(static_cast<double>(dims));
   if (dims == 1) {  // one task, or angle 0: every task is the base
     double base = 0;
-    FillTask(draw, draw.set, 0, 1, &base);
+    FillWeights(draw, draw.set, 0, 1, &base);
     return std::vector<double>(static_cast<size_t>(prompt.tasks()),
                                base < 0 ? -radius : radius);
   }
@@ -87,13 +89,20 @@ std::vector<double> DrawAngle(const v1::PromptParams& prompt,
 }
 
 absl::Status CheckGeometry(const v1::PromptParams& prompt) {
+  RETURN_IF_ERROR(CheckFamily(prompt.data(), "prompt.data"));
   const int dims = prompt.data().dims();
-  if (prompt.tasks() < 1 || dims < 1) {
+  if (prompt.tasks() < 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("prompt.tasks = ", prompt.tasks(),
-                     " and prompt.data.dims = ", dims, " must be at least 1"));
+        absl::StrCat("prompt.tasks = ", prompt.tasks(), " must be at least 1"));
   }
   if (prompt.geometry() != v1::GEOMETRY_ANGLE) return absl::OkStatus();
+  const v1::Family family = prompt.data().family();
+  if (!HasDenseWeights(family)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("prompt.geometry = angle needs tasks with dense weights, "
+                     "which prompt.data.family = ",
+                     v1::Family_Name(family), " has not"));
+  }
   const double degrees = prompt.angle_degrees();
   if (!(degrees >= 0 && degrees <= 90)) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -135,12 +144,16 @@ absl::StatusOr<std::vector<double>> DrawTaskSet(const v1::PromptParams& prompt,
                                                 const TaskSetDraw& draw) {
   RETURN_IF_ERROR(CheckGeometry(prompt));
   if (prompt.geometry() == v1::GEOMETRY_ANGLE) return DrawAngle(prompt, draw);
-  const int dims = prompt.data().dims();
-  std::vector<double> tasks(static_cast<size_t>(prompt.tasks()) * dims);
+  const TaskFamily family(prompt.data());
+  const auto size = static_cast<size_t>(family.Size());
+  std::vector<double> tasks(static_cast<size_t>(prompt.tasks()) * size);
   for (int t = 0; t < prompt.tasks(); ++t) {
     const int source = prompt.geometry() == v1::GEOMETRY_CLUSTERED ? t % 2 : t;
-    FillTask(draw, draw.set, source, dims,
-             &tasks[static_cast<size_t>(t) * dims]);
+    family.Draw({.seed = draw.seed,
+                 .purpose = draw.set,
+                 .prompt = draw.prompt,
+                 .task = static_cast<uint32_t>(source)},
+                prompt.data().dims(), &tasks[static_cast<size_t>(t) * size]);
   }
   return tasks;
 }

@@ -1,6 +1,8 @@
-// Task vectors of a prompt: w_t of y = <w_t, x>, independent, at a controlled
+// Tasks of a prompt (worker/tasks/family.h): independent, at a controlled
 // angle, or in two clusters. Not the inputs (prompt.h) and not the order in
-// which tasks appear (order.h).
+// which tasks appear (order.h). Angles are those between weight vectors, so
+// only families whose tasks are dense weight vectors have them
+// (proto/families.h).
 //
 // Draws are keyed by a task's identity, so sets are nested: the set of T tasks
 // is the beginning of the set of T + 1, and one base direction and one set of
@@ -29,16 +31,18 @@ struct TaskSetDraw {
   Purpose offset = Purpose::kTaskOffset;  // stream of the offsets o_t
 };
 
-// The task vectors, [tasks][dims] row-major by task identity. No libm: the same
-// bits on every x86-64 machine. Errors: InvalidArgument for more orthogonal
-// tasks than dimensions, for an angle in one dimension, for an angle outside 0
-// .. 90, for an unknown geometry.
+// The tasks, [tasks][TaskFamily::Size()] row-major by task identity. No libm:
+// the same bits on every x86-64 machine. Errors: InvalidArgument for more
+// orthogonal tasks than dimensions, for an angle in one dimension or between
+// tasks that are no dense weight vectors, for an angle outside 0 .. 90, and
+// those of CheckFamily.
 absl::StatusOr<std::vector<double>> DrawTaskSet(const v1::PromptParams& prompt,
                                                 const TaskSetDraw& draw);
 
-// E[w_i' w_j] / dims over task sets, [tasks][tasks]: for every geometry E[w_i
-// w_j'] is this number times the identity (the laws are rotation invariant).
-// Input of the random-task closed form. Errors as DrawTaskSet.
+// E[w_i' w_j] / dims over task sets, [tasks][tasks], for dense weights w: for
+// every geometry E[w_i w_j'] is this number times the identity (the laws are
+// rotation invariant). Input of the random-task closed form. Errors as
+// DrawTaskSet.
 absl::StatusOr<std::vector<double>> TaskCorrelations(
     const v1::PromptParams& prompt);
 

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
 #include "proto/base/streams.h"
+#include "worker/tasks/family.h"
 #include "worker/tasks/geometry.h"
 
 namespace iclsweep {
@@ -14,35 +16,29 @@ namespace {
 // What stays the same over the prompts of a block.
 struct Recipe {
   uint64_t seed = 0;
-  double noise_std = 0;
+  TaskFamily family;
   std::vector<double> scale;  // sqrt(eigenvalue) of every coordinate
 };
 
-double Dot(const double* a, const double* b, int dims) {
-  double sum = 0;
-  for (int i = 0; i < dims; ++i) sum += a[i] * b[i];
-  return sum;
-}
-
 // x and y of one point.
 void FillPoint(const Recipe& recipe, DrawAddress address, Purpose noise,
-               const double* w, double* x, double* y) {
-  const int dims = static_cast<int>(recipe.scale.size());
-  FillNormal(address, dims, x);
-  for (int i = 0; i < dims; ++i) x[i] *= recipe.scale[static_cast<size_t>(i)];
-  *y = Dot(w, x, dims);
-  if (recipe.noise_std == 0) return;
+               const double* task, double* x, double* y) {
+  const size_t dims = recipe.scale.size();
+  FillNormal(address, static_cast<int64_t>(dims), x);
+  for (size_t i = 0; i < dims; ++i) x[i] *= recipe.scale[i];
   address.purpose = noise;
-  *y += recipe.noise_std * Normal(address);
+  *y = recipe.family.Label(task, x, address);
 }
 
-// Row `row` of the block is prompt number `number`; w: [tasks][dims].
+// Row `row` of the block is prompt number `number`; tasks: [tasks][size].
 void FillPrompt(const Recipe& recipe, uint64_t number,
-                const std::vector<double>& w, int64_t row, PromptBlock* block) {
+                const std::vector<double>& tasks, int64_t row,
+                PromptBlock* block) {
   const int64_t dims = block->dims;
   for (int t = 0; t < block->tasks; ++t) {
     const int64_t task_row = row * block->tasks + t;
-    const double* task = &w[static_cast<size_t>(t) * dims];
+    const double* task =
+        tasks.data() + static_cast<int64_t>(t) * recipe.family.Size();
     DrawAddress address{.seed = recipe.seed,
                         .purpose = Purpose::kContextInput,
                         .prompt = number,
@@ -68,10 +64,7 @@ int64_t PromptPoints(const v1::PromptParams& prompt) {
 }
 
 absl::Status CheckPrompt(const v1::PromptParams& prompt) {
-  if (prompt.data().family() != v1::FAMILY_LINEAR) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "prompt.data.family = ", prompt.data().family(), " is not supported"));
-  }
+  RETURN_IF_ERROR(CheckFamily(prompt.data(), "prompt.data"));
   const auto too_small = [](absl::string_view field, int value) {
     return absl::InvalidArgumentError(
         absl::StrCat(field, " = ", value, " must be at least 1"));
@@ -79,8 +72,6 @@ absl::Status CheckPrompt(const v1::PromptParams& prompt) {
   if (prompt.tasks() < 1) return too_small("prompt.tasks", prompt.tasks());
   if (prompt.examples_per_task() < 1)
     return too_small("prompt.examples_per_task", prompt.examples_per_task());
-  if (prompt.data().dims() < 1)
-    return too_small("prompt.data.dims", prompt.data().dims());
   return absl::OkStatus();
 }
 
@@ -106,16 +97,16 @@ absl::StatusOr<PromptBlock> DrawPrompts(const v1::PromptParams& prompt,
                                         uint64_t context_seed, int64_t first,
                                         int64_t count) {
   RETURN_IF_ERROR(CheckPrompt(prompt));
+  ASSIGN_OR_RETURN(std::vector<double> eigenvalues, Eigenvalues(prompt.data()));
   Recipe recipe{.seed = context_seed,
-                .noise_std = prompt.data().noise_std(),
-                .scale = {}};
-  ASSIGN_OR_RETURN(recipe.scale, Eigenvalues(prompt.data()));
+                .family = TaskFamily(prompt.data()),
+                .scale = std::move(eigenvalues)};
   for (double& value : recipe.scale) value = std::sqrt(value);
 
   const bool fresh = prompt.task_set() == v1::TASK_SET_FRESH;
   TaskSetDraw draw{.seed = static_cast<uint64_t>(prompt.seed())};
   ASSIGN_OR_RETURN(
-      std::vector<double> w,
+      std::vector<double> tasks,
       DrawTaskSet(prompt,
                   draw));  // checks the geometry even for an empty block
 
@@ -137,9 +128,9 @@ absl::StatusOr<PromptBlock> DrawPrompts(const v1::PromptParams& prompt,
     const auto number = static_cast<uint64_t>(first + row);
     if (fresh) {
       draw.prompt = number;
-      ASSIGN_OR_RETURN(w, DrawTaskSet(prompt, draw));
+      ASSIGN_OR_RETURN(tasks, DrawTaskSet(prompt, draw));
     }
-    FillPrompt(recipe, number, w, row, &block);
+    FillPrompt(recipe, number, tasks, row, &block);
   }
   return block;
 }

@@ -8,8 +8,7 @@
 // of some task repeated. That is T(M+1)+1 points. The label of a query is never
 // shown, but errors are measured against it, its noise included.
 //
-// Inputs: x ~ N(0, diag(eigenvalues)); labels: y = <w, x> + noise_std *
-// standard normal.
+// Inputs: x ~ N(0, diag(eigenvalues)); labels: worker/tasks/family.h.
 #pragma once
 
 #include <cstdint>
@@ -56,8 +55,9 @@ struct QueryPredictions {
 // Points of one prompt with its final query: T(M+1)+1.
 int64_t PromptPoints(const v1::PromptParams& prompt);
 
-// What every reader of these parameters relies on: a supported family, at least
-// one task, example and dimension. Errors: InvalidArgument naming the field.
+// What every reader of these parameters relies on: a family with its shape
+// (CheckFamily), at least one task and example. Errors: InvalidArgument naming
+// the field.
 absl::Status CheckPrompt(const v1::PromptParams& prompt);
 
 // Eigenvalues of the input covariance, [dims]; all 1 when none are given.

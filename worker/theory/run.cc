@@ -4,6 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
+#include "proto/families.h"
+#include "worker/tasks/family.h"
 #include "worker/tasks/geometry.h"
 #include "worker/tasks/order.h"
 #include "worker/tasks/prompt.h"
@@ -124,17 +126,21 @@ std::vector<double> PairsInOrder(const std::vector<double>& by_identity,
 absl::StatusOr<TaskMoments> MomentsOf(const v1::PromptParams& prompt,
                                       const InputCovariance& covariance,
                                       const std::vector<int>& order) {
-  const double noise_variance =
-      prompt.data().noise_std() * prompt.data().noise_std();
-  std::vector<double> noise(order.size(), noise_variance);
+  // Labels scaled by s are those of tasks s w with noise s sigma. Gamma stays:
+  // it depends on the ratio of signal and noise only.
+  const double scale = TaskFamily(prompt.data()).LabelScale();
+  const double noise_std = scale * prompt.data().noise_std();
+  std::vector<double> noise(order.size(), noise_std * noise_std);
   if (prompt.task_set() == v1::TASK_SET_FRESH) {
-    ASSIGN_OR_RETURN(const std::vector<double> correlations,
+    ASSIGN_OR_RETURN(std::vector<double> correlations,
                      TaskCorrelations(prompt));
+    for (double& value : correlations) value *= scale * scale;
     return RandomTasks(covariance, PairsInOrder(correlations, order),
                        std::move(noise));
   }
   const TaskSetDraw draw{.seed = static_cast<uint64_t>(prompt.seed())};
-  ASSIGN_OR_RETURN(const std::vector<double> tasks, DrawTaskSet(prompt, draw));
+  ASSIGN_OR_RETURN(std::vector<double> tasks, DrawTaskSet(prompt, draw));
+  for (double& value : tasks) value *= scale;
   return FixedTasks(covariance, RowsInOrder(tasks, prompt.data().dims(), order),
                     std::move(noise));
 }
@@ -145,6 +151,12 @@ absl::StatusOr<StageResult> RunTheory(const v1::TheoryInputs& inputs,
                                       const StageContext& context) {
   const v1::PromptParams& prompt = inputs.prompt();
   RETURN_IF_ERROR(CheckPrompt(prompt));
+  const v1::Family family = prompt.data().family();
+  if (!HasClosedForm(family)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "theory has no closed form for prompt.data.family = ",
+        v1::Family_Name(family), ", only for linear and noisy_linear"));
+  }
   ASSIGN_OR_RETURN(const std::vector<int> order, TaskOrder(prompt));
   ASSIGN_OR_RETURN(std::vector<double> eigenvalues, Eigenvalues(prompt.data()));
   const double pretraining_noise = inputs.theory().pretraining_noise_std();

@@ -11,7 +11,8 @@
 // are answered alike: E_final = G, delta_E = F = 0. With prompt.task_set
 // `fixed` the numbers hold for the one task set of prompt.seed, with `fresh`
 // for the average over task sets. theory.pretraining_length is N of Gamma; 0
-// means an infinite one (sweeps resolve 0 to train.points before).
+// means an infinite one (sweeps resolve 0 to train.points before). Families:
+// linear, and noisy_linear, which is linear with scaled tasks and noise.
 #pragma once
 
 #include "absl/status/statusor.h"

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
+#include "worker/tasks/family.h"
 
 namespace iclsweep {
 namespace {
@@ -30,9 +31,15 @@ absl::Status CheckOptimiser(const v1::TrainParams& train) {
                  absl::StrCat("train.warmup_steps is ", train.warmup_steps()));
 }
 
-absl::Status CheckCurriculum(const v1::Curriculum& c) {
+absl::Status CheckCurriculum(const v1::Curriculum& c,
+                             const v1::DataParams& data) {
   RETURN_IF_ERROR(Require(c.dims_start() >= 0 && c.points_start() >= 0,
                           "train.curriculum: a start is negative"));
+  RETURN_IF_ERROR(Require(
+      data.family() != v1::FAMILY_SPARSE_LINEAR || c.dims_start() == 0 ||
+          c.dims_start() >= data.sparsity(),
+      absl::StrCat("train.curriculum.dims_start (", c.dims_start(),
+                   ") is less than data.sparsity (", data.sparsity(), ")")));
   return Require(c.dims_increment() > 0 && c.dims_interval() > 0 &&
                      c.points_increment() > 0 && c.points_interval() > 0,
                  "train.curriculum: increments and intervals must be positive");
@@ -59,10 +66,7 @@ absl::Status CheckAmounts(const v1::TrainParams& train) {
 
 absl::Status CheckDataParams(const v1::DataParams& data,
                              absl::string_view where) {
-  RETURN_IF_ERROR(Require(data.family() == v1::FAMILY_LINEAR,
-                          absl::StrCat(where, ".family is not linear")));
-  RETURN_IF_ERROR(
-      Require(data.dims() >= 1, absl::StrCat(where, ".dims is ", data.dims())));
+  RETURN_IF_ERROR(CheckFamily(data, where));
   RETURN_IF_ERROR(
       Require(data.noise_std() >= 0 && std::isfinite(data.noise_std()),
               absl::StrCat(where, ".noise_std is ", data.noise_std())));
@@ -92,7 +96,7 @@ absl::Status CheckTrainInputs(const v1::TrainInputs& inputs) {
               absl::StrCat("train.points (", train.points(),
                            ") exceeds model.positions (", positions, ")")));
   RETURN_IF_ERROR(CheckOptimiser(train));
-  return CheckCurriculum(train.curriculum());
+  return CheckCurriculum(train.curriculum(), inputs.data());
 }
 
 }  // namespace iclsweep

@@ -12,8 +12,8 @@ namespace iclsweep {
 // the random streams, values outside their ranges.
 absl::Status CheckTrainInputs(const v1::TrainInputs& inputs);
 
-// The data part: dims, noise, eigenvalues, family. `where` names the section,
-// e.g. "data".
+// The data part: family (CheckFamily), noise, eigenvalues. `where` names the
+// section, e.g. "data".
 absl::Status CheckDataParams(const v1::DataParams& data,
                              absl::string_view where);
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ATen/ATen.h"
+#include "worker/tasks/family.h"
 
 namespace iclsweep {
 namespace {
@@ -28,22 +29,21 @@ Batch DrawTrainingPrompts(const v1::DataParams& data,
               at::zeros({count, extent.points}, options)};
   double* x = batch.xs.mutable_data_ptr<double>();
   double* y = batch.ys.mutable_data_ptr<double>();
-  std::vector<double> w(scales.size());
+  const TaskFamily family(data);
+  std::vector<double> task(static_cast<size_t>(family.Size()));
   for (int64_t row = 0; row < count; ++row) {
     DrawAddress address{.seed = stream.seed,
                         .purpose = stream.task,
                         .prompt = first + static_cast<uint64_t>(row)};
-    FillNormal(address, dims, w.data());
+    family.Draw(address, extent.dims, task.data());
     for (int64_t i = 0; i < extent.points; ++i, x += dims, ++y) {
       address.example = static_cast<uint32_t>(i);
       address.purpose = stream.input;
       FillNormal(address, extent.dims, x);
-      for (int64_t j = 0; j < extent.dims; ++j) {
+      for (int64_t j = 0; j < extent.dims; ++j)
         x[j] *= scales[static_cast<size_t>(j)];
-        *y += w[static_cast<size_t>(j)] * x[j];
-      }
       address.purpose = stream.noise;
-      if (data.noise_std() > 0) *y += data.noise_std() * Normal(address);
+      *y = family.Label(task.data(), x, address);
     }
   }
   return batch;

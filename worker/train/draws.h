@@ -1,6 +1,6 @@
-// Prompts of linear regression in context: x ~ N(0, diag(eigenvalues)), w ~
-// N(0, I), y = <w, x> + noise_std N(0, 1). A prompt is a pure function of
-// (seed, purposes, prompt number), so it does not depend on how prompts are
+// Prompts of regression in context: x ~ N(0, diag(eigenvalues)), y by one task
+// of the family per prompt (worker/tasks/family.h). A prompt is a pure function
+// of (seed, purposes, prompt number), so it does not depend on how prompts are
 // batched.
 #pragma once
 

@@ -7,6 +7,7 @@
 #include "tests/worker/model/anchor.h"
 #include "tests/worker/model/golden.h"
 #include "tests/worker/model/scratch.h"
+#include "tests/worker/tasks/prompts.h"
 #include "worker/compare/draws.h"
 #include "worker/compare/run.h"
 #include "worker/model/checkpoint.h"
@@ -274,15 +275,22 @@ TEST_F(CompareTest, AMissingCheckpointIsUnavailable) {
 // --- draws ---
 
 TEST(ReplicatesTest, DoNotDependOnChunks) {
-  ASSERT_OK_AND_ASSIGN(
-      const Replicates whole,
-      DrawReplicates(SmallInputs(), ReplicateStream::kMeasure, 0, 4));
-  ASSERT_OK_AND_ASSIGN(
-      const Replicates rest,
-      DrawReplicates(SmallInputs(), ReplicateStream::kMeasure, 1, 3));
-  EXPECT_TRUE(at::equal(whole.demo_xs.narrow(0, 1, 3), rest.demo_xs));
-  EXPECT_TRUE(at::equal(whole.wrong_ys.narrow(0, 1, 3), rest.wrong_ys));
-  EXPECT_TRUE(at::equal(whole.query_ys.narrow(0, 1, 3), rest.query_ys));
+  for (const v1::Family family : testing::kAllFamilies) {
+    v1::CompareInputs inputs = SmallInputs();
+    inputs.mutable_prompt()->mutable_data()->set_family(family);
+    inputs.mutable_prompt()->mutable_data()->set_noise_std(0.5);
+    ASSERT_OK_AND_ASSIGN(
+        const Replicates whole,
+        DrawReplicates(inputs, ReplicateStream::kMeasure, 0, 4));
+    ASSERT_OK_AND_ASSIGN(
+        const Replicates rest,
+        DrawReplicates(inputs, ReplicateStream::kMeasure, 1, 3));
+    EXPECT_TRUE(at::equal(whole.demo_xs.narrow(0, 1, 3), rest.demo_xs));
+    EXPECT_TRUE(at::equal(whole.demo_ys.narrow(0, 1, 3), rest.demo_ys));
+    EXPECT_TRUE(at::equal(whole.wrong_ys.narrow(0, 1, 3), rest.wrong_ys));
+    EXPECT_TRUE(at::equal(whole.query_ys.narrow(0, 1, 3), rest.query_ys));
+    EXPECT_FALSE(at::equal(whole.demo_ys, whole.wrong_ys)) << family;
+  }
 }
 
 TEST(ReplicatesTest, MoreDemonstrationsKeepTheOthersAndTheQueries) {

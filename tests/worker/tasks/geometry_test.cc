@@ -1,6 +1,7 @@
 #include "worker/tasks/geometry.h"
 
 #include <cmath>
+#include <set>
 
 #include "tests/support/status_matchers.h"
 #include "tests/worker/tasks/prompts.h"
@@ -171,6 +172,47 @@ TEST(GeometryTest, RefusesWhatDoesNotFit) {
               StatusIs(code, HasSubstr("angle_degrees = 91")));
   EXPECT_THAT(DrawTaskSet(MakeAnglePrompt(2, 3, -1), {}),
               StatusIs(code, HasSubstr("outside 0 .. 90")));
+}
+
+TEST(GeometryTest, OnlyDenseWeightVectorsHaveAnAngle) {
+  for (const v1::Family family : testing::kAllFamilies) {
+    v1::PromptParams prompt = MakeAnglePrompt(3, 4, 60);
+    prompt.mutable_data()->set_family(family);
+    prompt.mutable_data()->set_noise_std(1);
+    const auto w = DrawTaskSet(prompt, {.seed = 4});
+    if (family == v1::FAMILY_LINEAR || family == v1::FAMILY_NOISY_LINEAR ||
+        family == v1::FAMILY_QUADRATIC) {
+      ASSERT_OK(w);
+      EXPECT_NEAR(AngleDegrees(*w, 4, 0, 1), 60, 1e-10) << family;
+    } else {
+      EXPECT_THAT(w, StatusIs(absl::StatusCode::kInvalidArgument,
+                              HasSubstr("needs tasks with dense weights")))
+          << family;
+    }
+  }
+}
+
+TEST(GeometryTest, ClustersShareWholeTasksInEveryFamily) {
+  for (const v1::Family family : testing::kAllFamilies) {
+    v1::PromptParams prompt = MakePrompt(4, 1, 5);
+    prompt.mutable_data()->set_family(family);
+    prompt.mutable_data()->set_noise_std(1);
+    ASSERT_OK_AND_ASSIGN(const auto own, DrawTaskSet(prompt, {.seed = 4}));
+    prompt.set_geometry(v1::GEOMETRY_CLUSTERED);
+    ASSERT_OK_AND_ASSIGN(const auto shared, DrawTaskSet(prompt, {.seed = 4}));
+    const auto task = [size = own.size() / 4](const std::vector<double>& set,
+                                              size_t t) {
+      return std::vector<double>(
+          set.begin() + static_cast<int64_t>(t * size),
+          set.begin() + static_cast<int64_t>((t + 1) * size));
+    };
+    std::set<std::vector<double>> different;
+    for (size_t t = 0; t < 4; ++t) {
+      different.insert(task(own, t));
+      EXPECT_EQ(task(shared, t), task(own, t % 2)) << family;
+    }
+    EXPECT_EQ(different.size(), 4U) << family;
+  }
 }
 
 TEST(GeometryTest, OneDimensionAllowsIdenticalTasksOnly) {

@@ -4,6 +4,7 @@
 
 #include "tests/support/status_matchers.h"
 #include "tests/worker/tasks/prompts.h"
+#include "worker/tasks/family.h"
 #include "worker/tasks/geometry.h"
 #include "worker/tasks/order.h"
 
@@ -66,15 +67,45 @@ TEST(PromptTest, FewerTasksAreTheBeginningOfMore) {
 }
 
 TEST(PromptTest, ABlockDoesNotDependOnWhereItStarts) {
+  for (const v1::Family family : testing::kAllFamilies) {
+    v1::PromptParams prompt = MakePrompt(2, 3, 4);
+    prompt.set_task_set(v1::TASK_SET_FRESH);
+    prompt.mutable_data()->set_noise_std(0.5);
+    prompt.mutable_data()->set_family(family);
+    ASSERT_OK_AND_ASSIGN(const PromptBlock whole, DrawPrompts(prompt, 1, 0, 5));
+    ASSERT_OK_AND_ASSIGN(const PromptBlock part, DrawPrompts(prompt, 1, 3, 2));
+    EXPECT_TRUE(std::equal(part.labels.begin(), part.labels.end(),
+                           &whole.labels[size_t{3} * 2 * 3]))
+        << family;
+    EXPECT_TRUE(std::equal(part.query_labels.begin(), part.query_labels.end(),
+                           &whole.query_labels[size_t{3} * 2]))
+        << family;
+  }
+}
+
+// The same inputs in every family; labels by the family's tasks.
+TEST(PromptTest, FamiliesDifferInTheirLabelsOnly) {
   v1::PromptParams prompt = MakePrompt(2, 3, 4);
-  prompt.set_task_set(v1::TASK_SET_FRESH);
-  prompt.mutable_data()->set_noise_std(0.5);
-  ASSERT_OK_AND_ASSIGN(const PromptBlock whole, DrawPrompts(prompt, 1, 0, 5));
-  ASSERT_OK_AND_ASSIGN(const PromptBlock part, DrawPrompts(prompt, 1, 3, 2));
-  EXPECT_TRUE(std::equal(part.labels.begin(), part.labels.end(),
-                         &whole.labels[size_t{3} * 2 * 3]));
-  EXPECT_TRUE(std::equal(part.query_labels.begin(), part.query_labels.end(),
-                         &whole.query_labels[size_t{3} * 2]));
+  ASSERT_OK_AND_ASSIGN(const PromptBlock linear, DrawPrompts(prompt, 1, 0, 2));
+  for (const v1::Family family : testing::kAllFamilies) {
+    if (family == v1::FAMILY_LINEAR) continue;
+    prompt.mutable_data()->set_family(family);
+    prompt.mutable_data()->set_noise_std(family == v1::FAMILY_NOISY_LINEAR ? 1
+                                                                           : 0);
+    ASSERT_OK_AND_ASSIGN(const PromptBlock block, DrawPrompts(prompt, 1, 0, 2));
+    EXPECT_EQ(block.inputs, linear.inputs);
+    EXPECT_EQ(block.queries, linear.queries);
+    EXPECT_NE(block.labels, linear.labels) << family;
+    ASSERT_OK_AND_ASSIGN(const auto tasks, DrawTaskSet(prompt, {.seed = 0}));
+    const TaskFamily of(prompt.data());
+    EXPECT_EQ(block.query_labels[3],  // of prompt 1, task 1
+              of.Label(tasks.data() + of.Size(), &block.queries[12],
+                       {.seed = 1,
+                        .purpose = Purpose::kQueryNoise,
+                        .prompt = 1,
+                        .task = 1}))
+        << family;
+  }
 }
 
 TEST(PromptTest, OrdersShowTheSameTasksElsewhere) {

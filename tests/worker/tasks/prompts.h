@@ -1,6 +1,7 @@
 // Prompt parameters for tests.
 #pragma once
 
+#include <iterator>
 #include <vector>
 
 #include "iclsweep/v1/params.pb.h"
@@ -14,6 +15,11 @@ inline v1::PromptParams MakePrompt(int tasks, int examples, int dims) {
   prompt.mutable_data()->set_dims(dims);
   return prompt;
 }
+
+inline constexpr v1::Family kAllFamilies[] = {
+    v1::FAMILY_LINEAR,   v1::FAMILY_SPARSE_LINEAR, v1::FAMILY_NOISY_LINEAR,
+    v1::FAMILY_RELU_2NN, v1::FAMILY_QUADRATIC,     v1::FAMILY_DECISION_TREE};
+static_assert(std::size(kAllFamilies) == v1::Family_ARRAYSIZE - 1);
 
 inline v1::PromptParams MakeAnglePrompt(int tasks, int dims, double degrees) {
   v1::PromptParams prompt = MakePrompt(tasks, 1, dims);

@@ -164,6 +164,21 @@ TEST(RunTheoryTest, RefusesBadParameters) {
                        HasSubstr("examples_per_task")));
 }
 
+TEST(RunTheoryTest, RefusesFamiliesWithoutAClosedForm) {
+  for (const v1::Family family : testing::kAllFamilies) {
+    v1::TheoryInputs inputs = MakeInputs(3, 4, 5);
+    inputs.mutable_prompt()->mutable_data()->set_family(family);
+    inputs.mutable_prompt()->mutable_data()->set_noise_std(1);
+    const auto result = RunTheory(inputs, {});
+    if (family == v1::FAMILY_LINEAR || family == v1::FAMILY_NOISY_LINEAR) {
+      EXPECT_OK(result);
+    } else {
+      EXPECT_THAT(result, StatusIs(absl::StatusCode::kInvalidArgument,
+                                   HasSubstr(v1::Family_Name(family))));
+    }
+  }
+}
+
 TEST(RunTheoryTest, StopsWhenToldTo) {
   const std::atomic<bool> stop = true;
   StageContext context;

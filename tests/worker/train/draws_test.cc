@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ATen/ATen.h"
+#include "tests/worker/tasks/prompts.h"
 
 namespace iclsweep {
 namespace {
@@ -17,11 +18,26 @@ v1::DataParams Data(int dims, double noise = 0) {
 }
 
 TEST(TrainingPromptsTest, DoNotDependOnHowTheyAreBatched) {
-  const Batch whole = DrawTrainingPrompts(Data(3, 0.5), {9}, 100, 8, {3, 5});
-  const Batch first = DrawTrainingPrompts(Data(3, 0.5), {9}, 100, 3, {3, 5});
-  const Batch rest = DrawTrainingPrompts(Data(3, 0.5), {9}, 103, 5, {3, 5});
-  EXPECT_TRUE(at::equal(whole.xs, at::cat({first.xs, rest.xs})));
-  EXPECT_TRUE(at::equal(whole.ys, at::cat({first.ys, rest.ys})));
+  for (const v1::Family family : testing::kAllFamilies) {
+    v1::DataParams data = Data(4, 0.5);
+    data.set_family(family);
+    const Batch whole = DrawTrainingPrompts(data, {9}, 100, 8, {3, 5});
+    const Batch first = DrawTrainingPrompts(data, {9}, 100, 3, {3, 5});
+    const Batch rest = DrawTrainingPrompts(data, {9}, 103, 5, {3, 5});
+    EXPECT_TRUE(at::equal(whole.xs, at::cat({first.xs, rest.xs}))) << family;
+    EXPECT_TRUE(at::equal(whole.ys, at::cat({first.ys, rest.ys}))) << family;
+  }
+}
+
+// At 2 of 6 live dims, both kept weights belong to live inputs: E[y^2] = 2.
+TEST(TrainingPromptsTest, TheCurriculumKeepsSparseWeightsAmongLiveInputs) {
+  v1::DataParams data = Data(6);
+  data.set_family(v1::FAMILY_SPARSE_LINEAR);
+  data.set_sparsity(2);
+  const at::Tensor squares =
+      DrawTrainingPrompts(data, {5}, 0, 20000, {2, 1}).ys.square();
+  EXPECT_NEAR(squares.mean().item<double>(), 2,
+              4 * squares.std().item<double>() / std::sqrt(20000.0));
 }
 
 TEST(TrainingPromptsTest, LongerPromptsBeginWithTheShorterOnes) {

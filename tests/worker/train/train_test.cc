@@ -270,6 +270,13 @@ TEST_F(TrainTest, ImpossibleParametersAreInvalid) {
   inputs.mutable_data()->add_eigenvalues(1);
   expect(inputs, "1 values for 2 dims");
   inputs = SmallInputs();
+  inputs.mutable_data()->set_family(v1::FAMILY_SPARSE_LINEAR);
+  expect(inputs, "data.sparsity = 3 exceeds data.dims = 2");
+  inputs.mutable_data()->set_sparsity(2);
+  inputs.mutable_train()->mutable_curriculum()->set_dims_start(1);
+  expect(inputs,
+         "train.curriculum.dims_start (1) is less than data.sparsity (2)");
+  inputs = SmallInputs();
   inputs.mutable_train()->set_steps(1'000'000'000);
   inputs.mutable_train()->set_batch(65536);
   expect(inputs, "2^44 prompts");
