@@ -6,8 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
+#include "proto/families.h"
 #include "worker/evaluate/statistics.h"
 #include "worker/tasks/baselines.h"
+#include "worker/tasks/lasso.h"
 #include "worker/tasks/linear_attention.h"
 #include "worker/tasks/order.h"
 
@@ -19,6 +21,7 @@ struct Setting {
   std::vector<int> order;
   std::vector<double> gamma;  // diagonal of Gamma
   double ridge_lambda = 0;
+  double lasso_alpha = 0;  // 0: no rows of lasso
 };
 
 absl::StatusOr<Setting> SettingOf(const v1::EvaluateInputs& inputs) {
@@ -38,6 +41,7 @@ absl::StatusOr<Setting> SettingOf(const v1::EvaluateInputs& inputs) {
   const double noise_std = inputs.prompt().data().noise_std();
   setting.ridge_lambda = evaluate.ridge_lambda() > 0 ? evaluate.ridge_lambda()
                                                      : noise_std * noise_std;
+  setting.lasso_alpha = LassoAlpha(evaluate, inputs.prompt().data().family());
   return setting;
 }
 
@@ -46,6 +50,14 @@ QueryPredictions PredictRidge(const OrderedPrompt& prompt, double lambda) {
       prompt, [lambda](const Examples& context, const double* queries,
                        int64_t count, double* out) {
         PredictLinear(RidgeWeights(context, lambda), queries, count, out);
+      });
+}
+
+QueryPredictions PredictLasso(const OrderedPrompt& prompt, double alpha) {
+  return PredictQueries(
+      prompt, [alpha](const Examples& context, const double* queries,
+                      int64_t count, double* out) {
+        PredictLinear(LassoWeights(context, alpha), queries, count, out);
       });
 }
 
@@ -68,7 +80,7 @@ QueryPredictions Constant(double value, int tasks) {
 // One table per predictor, in the order of prompts.h.
 class Tables {
  public:
-  explicit Tables(int tasks) : tasks_(tasks) {
+  Tables(int tasks, const Setting& setting) : tasks_(tasks) {
     using Rows = ErrorTable::Rows;
     for (const auto& [predictor, rows] : {std::pair{"model", Rows::kAll},
                                           {"zero", Rows::kErrorsOnly},
@@ -76,8 +88,11 @@ class Tables {
                                           {"ridge", Rows::kAll},
                                           {"averaging", Rows::kErrorsOnly},
                                           {"nn3", Rows::kErrorsOnly},
+                                          {"lasso", Rows::kAll},
                                           {"lsa", Rows::kAll},
                                           {"msa", Rows::kAll}}) {
+      if (predictor == absl::string_view("lasso") && setting.lasso_alpha == 0)
+        continue;
       tables_.emplace_back(predictor, tasks, rows);
     }
   }
@@ -99,6 +114,7 @@ class Tables {
                                   : PredictRidge(prompt, setting.ridge_lambda));
     add(PredictQueries(prompt, AnswerByAveraging));
     add(PredictQueries(prompt, AnswerByNearestThree));
+    if (setting.lasso_alpha > 0) add(PredictLasso(prompt, setting.lasso_alpha));
     add(PredictLsa(prompt, setting.gamma));
     add(PredictMsa(prompt, setting.gamma));
   }
@@ -130,7 +146,7 @@ absl::StatusOr<std::vector<Measurement>> EvaluatePrompts(
   ASSIGN_OR_RETURN(const Setting setting, SettingOf(inputs));
   const int64_t prompts = inputs.evaluate().prompts();
   const int64_t chunks = (prompts + kChunkPrompts - 1) / kChunkPrompts;
-  Tables tables(inputs.prompt().tasks());
+  Tables tables(inputs.prompt().tasks(), setting);
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
     if (context.Stopped())
       return absl::CancelledError(absl::StrCat(
@@ -159,7 +175,7 @@ absl::StatusOr<std::vector<Measurement>> EvaluatePrompts(
 absl::StatusOr<std::vector<Measurement>> NonFiniteMeasurements(
     const v1::EvaluateInputs& inputs) {
   ASSIGN_OR_RETURN(const Setting setting, SettingOf(inputs));
-  Tables tables(inputs.prompt().tasks());
+  Tables tables(inputs.prompt().tasks(), setting);
   tables.AddEverywhere(std::numeric_limits<double>::quiet_NaN());
   std::vector<Measurement> rows =
       tables.Rows(setting.order, /*with_model=*/true);

@@ -27,7 +27,8 @@ using ModelAnswers =
         const PromptBlock& block, const std::vector<int>& order)>;
 
 // Measurements of `model` (left out when it is empty), zero, least_squares,
-// ridge, averaging, nn3, lsa, msa, in this order. Reports one unit of progress
+// ridge, averaging, nn3, lasso (where LassoAlpha of proto/families.h is above
+// 0), lsa, msa, in this order. Reports one unit of progress
 // per chunk. Errors: InvalidArgument (parameters), Cancelled (context.stop),
 // the model's.
 absl::StatusOr<std::vector<Measurement>> EvaluatePrompts(

@@ -12,8 +12,9 @@
 //
 // Measurements: per task (identity and position) all six, and averages over
 // tasks (task and position not applicable) of G, E_final, delta_E and F;
-// predictors model, least_squares, ridge, lsa, msa. For zero, averaging and nn3
-// only G and E_final. Each has a standard error over prompts (sample standard
+// predictors model, least_squares, ridge, lsa, msa, and lasso for sparse_linear
+// prompts or a given evaluate.lasso_alpha. For zero, averaging and nn3 only G
+// and E_final. Each has a standard error over prompts (sample standard
 // deviation / sqrt(n)); differences are taken prompt by prompt, averages over
 // tasks too. Estimators see all labelled pairs so far, query slots left out;
 // lsa and msa use N = evaluate.pretraining_length (0 = infinite; sweeps resolve

@@ -16,6 +16,7 @@ using testing::Bits;
 using testing::ByKey;
 using ::testing::HasSubstr;
 using testing::MakePrompt;
+using testing::RowKey;
 using testing::StatusIs;
 
 v1::EvaluateInputs MakeInputs(int tasks, int examples, int dims,
@@ -94,6 +95,27 @@ TEST(EvaluatePromptsTest,
   ExpectTheory(inputs);
 }
 
+TEST(EvaluatePromptsTest, LinearAttentionAgreesOnFixedNoisyLinearTasks) {
+  v1::EvaluateInputs inputs = MakeInputs(3, 4, 4, kManyPrompts);
+  inputs.mutable_prompt()->mutable_data()->set_family(v1::FAMILY_NOISY_LINEAR);
+  inputs.mutable_prompt()->mutable_data()->set_noise_std(2);
+  inputs.mutable_evaluate()->set_pretraining_noise_std(2);
+  ExpectTheory(inputs);
+}
+
+TEST(EvaluatePromptsTest, LinearAttentionAgreesOnFreshNoisyLinearTasks) {
+  v1::EvaluateInputs inputs = MakeInputs(3, 4, 3, kManyPrompts);
+  inputs.mutable_prompt()->mutable_data()->set_family(v1::FAMILY_NOISY_LINEAR);
+  inputs.mutable_prompt()->mutable_data()->set_noise_std(2);
+  for (const double value : {0.5, 1.0, 2.0})
+    inputs.mutable_prompt()->mutable_data()->add_eigenvalues(value);
+  inputs.mutable_prompt()->set_geometry(v1::GEOMETRY_ANGLE);
+  inputs.mutable_prompt()->set_angle_degrees(50);
+  inputs.mutable_prompt()->set_task_set(v1::TASK_SET_FRESH);
+  inputs.mutable_evaluate()->set_pretraining_noise_std(2);
+  ExpectTheory(inputs);
+}
+
 // Least squares from M < d noiseless examples of w ~ N(0, I): error d - M (Garg
 // et al.); zero predictor: d.
 TEST(EvaluatePromptsTest, LeastSquaresAloneHasItsTextbookError) {
@@ -143,6 +165,57 @@ TEST(EvaluatePromptsTest, RidgeUsesTheNoiseVarianceUnlessAPenaltyIsGiven) {
             given.at({"ridge", "G", 1, 1}).value);
   EXPECT_NE(by_default.at({"ridge", "G", 1, 1}).value,
             by_default.at({"least_squares", "G", 1, 1}).value);
+}
+
+TEST(EvaluatePromptsTest, LassoStandsBesideSparseTasksOrAGivenPenalty) {
+  v1::EvaluateInputs inputs = MakeInputs(2, 4, 3, 300);
+  const auto has_lasso = [](const std::vector<Measurement>& rows) {
+    return ByKey(rows).contains({"lasso", "G", 1, 1});
+  };
+  const std::vector<Measurement> plain = Measure(inputs);
+  EXPECT_FALSE(has_lasso(plain));
+  inputs.mutable_evaluate()->set_lasso_alpha(0.2);
+  std::vector<Measurement> more = Measure(inputs);
+  EXPECT_TRUE(has_lasso(more));
+  std::erase_if(
+      more, [](const Measurement& row) { return row.predictor == "lasso"; });
+  EXPECT_EQ(Bits(more), Bits(plain));  // the other rows are the same
+
+  inputs.mutable_prompt()->mutable_data()->set_family(v1::FAMILY_SPARSE_LINEAR);
+  const auto given = ByKey(Measure(inputs));
+  inputs.mutable_evaluate()->clear_lasso_alpha();
+  const auto by_default = ByKey(Measure(inputs));
+  inputs.mutable_evaluate()->set_lasso_alpha(0.01);
+  const auto garg = ByKey(Measure(inputs));
+  const RowKey key = {"lasso", "NT", 1, 1};
+  EXPECT_EQ(by_default.at(key).value, garg.at(key).value);
+  EXPECT_NE(by_default.at(key).value, given.at(key).value);
+}
+
+// 3 of 20 weights from 15 examples: least squares errs by 3 (1 - 15/20), Lasso
+// finds most of them.
+TEST(EvaluatePromptsTest, LassoRecoversSparseTasks) {
+  v1::EvaluateInputs inputs = MakeInputs(1, 15, 20, 2048);
+  inputs.mutable_prompt()->mutable_data()->set_family(v1::FAMILY_SPARSE_LINEAR);
+  inputs.mutable_prompt()->set_task_set(v1::TASK_SET_FRESH);
+  const auto rows = ByKey(Measure(inputs));
+  const Measurement& least_squares = rows.at({"least_squares", "G", 0, 0});
+  EXPECT_NEAR(least_squares.value, 0.75, 4 * least_squares.standard_error);
+  EXPECT_LT(rows.at({"lasso", "G", 0, 0}).value, 0.2);
+}
+
+TEST(EvaluatePromptsTest, EveryFamilyHasAllRowsAndFiniteErrors) {
+  for (const v1::Family family : testing::kAllFamilies) {
+    v1::EvaluateInputs inputs = MakeInputs(2, 3, 4, 300);
+    inputs.mutable_prompt()->mutable_data()->set_family(family);
+    inputs.mutable_prompt()->mutable_data()->set_noise_std(0.5);
+    const std::vector<Measurement> rows = Measure(inputs);
+    EXPECT_EQ(rows.size(),
+              (family == v1::FAMILY_SPARSE_LINEAR ? 5U : 4U) * 16 + 3U * 6)
+        << family;
+    for (const Measurement& row : rows)
+      EXPECT_TRUE(std::isfinite(row.value)) << family;
+  }
 }
 
 TEST(EvaluatePromptsTest, OrdersSeeTheSameDraws) {
