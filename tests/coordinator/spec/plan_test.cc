@@ -88,6 +88,12 @@ TEST(PlanTest, ValuesThatMeanTheSameShareAJob) {
   EXPECT_EQ(Jobs(Parse("train:\nevaluate:\ngrid: {evaluate.pretraining_length: "
                        "[0, 41, 101]}")),
             (Counts{{Stage::kTrain, 1}, {Stage::kEvaluate, 2}}));
+  EXPECT_EQ(Jobs(Parse("train:\ngrid: {data.family: [linear, sparse_linear], "
+                       "data.sparsity: [2, 3, 4]}")),
+            (Counts{{Stage::kTrain, 4}}));
+  EXPECT_EQ(Jobs(Parse("train:\nevaluate:\ndata: {family: sparse_linear}\n"
+                       "grid: {evaluate.lasso_alpha: [0, 0.01, 0.1]}")),
+            (Counts{{Stage::kTrain, 1}, {Stage::kEvaluate, 2}}));
 }
 
 TEST(PlanTest, AMillionOrdersAreCountedWithoutVisitingThem) {

@@ -170,6 +170,8 @@ TEST(FamilyTest, UnitsNestInWidthAndDims) {
   const std::vector<double> narrow = DrawTask(TaskFamily(data), 9, 2);
   EXPECT_EQ(narrow, (std::vector<double>{wide[0], wide[1], wide[4], wide[5],
                                          wide[7], wide[8]}));
+  // Every number is a draw of its own.
+  EXPECT_EQ(std::set<double>(wide.begin(), wide.end()).size(), wide.size());
 }
 
 TEST(FamilyTest, TreesTestEveryCoordinateEquallyOften) {

@@ -43,9 +43,10 @@ double Violation(const Data& data, double alpha, const std::vector<double>& w) {
   }
   double worst = 0;
   for (size_t j = 0; j < w.size(); ++j) {
-    worst = std::max(
-        worst, w[j] == 0 ? std::fabs(gradient[j]) - alpha
-                         : std::fabs(gradient[j] - std::copysign(alpha, w[j])));
+    const double violation =
+        w[j] == 0 ? std::fabs(gradient[j]) - alpha
+                  : std::fabs(gradient[j] - std::copysign(alpha, w[j]));
+    if (!(violation <= worst)) worst = violation;  // NaN stays
   }
   return worst;
 }
