@@ -53,8 +53,8 @@ class SqliteStore final : public Store {
                            int64_t now_us) override;
   absl::StatusOr<std::optional<JobPayload>> Payload(JobId job) override;
   absl::StatusOr<std::optional<JobIdentity>> Identity(JobId job) override;
-  absl::StatusOr<std::vector<JobId>> FailedJobs(
-      SweepId sweep, Cause cause) override;
+  absl::StatusOr<std::vector<JobId>> FailedJobs(SweepId sweep,
+                                                Cause cause) override;
   absl::Status ForgiveFailures(JobId job) override;
   absl::Status ForEachJob(
       const std::function<void(const JobRow&)>& visit) override;

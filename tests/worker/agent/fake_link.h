@@ -101,8 +101,7 @@ class FakeLink final : public WorkerLink {
     if (!delivery.ok()) return delivery.status();
     return std::vector<Delivery>(encoded.size(), *delivery);
   }
-  absl::Status Release(WorkerId worker,
-                       const std::vector<LeaseProgress>& held,
+  absl::Status Release(WorkerId worker, const std::vector<LeaseProgress>& held,
                        Cause cause) override {
     std::string steps;
     for (const LeaseProgress& progress : held)

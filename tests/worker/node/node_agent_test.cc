@@ -61,6 +61,7 @@ TEST_F(NodeAgentTest, EverySlotGetsItsArgumentsAndItsDevice) {
       Options({{"cuda-0", "cuda", "0"}, {"cuda-1", "cuda", "GPU-b"}});
   options.threads_per_slot = 3;
   options.idle_timeout = "5m";
+  options.bundle = 17;
   EXPECT_EQ(NodeAgent(options).Run(), 0);
   EXPECT_EQ(InSlot("gpu", "cuda-0"), "0\n");
   EXPECT_EQ(InSlot("gpu", "cuda-1"), "GPU-b\n");
@@ -68,8 +69,8 @@ TEST_F(NodeAgentTest, EverySlotGetsItsArgumentsAndItsDevice) {
   EXPECT_EQ(InSlot("arguments", "cuda-1"),
             absl::StrCat("--slot-dir ", dir_.Path("work/cuda-1"),
                          " --slot-name cuda-1 --device cuda --coordinator "
-                         "unix:/somewhere --threads-per-slot 3 --idle-timeout "
-                         "5m\n"));
+                         "unix:/somewhere --threads-per-slot 3 --bundle 17 "
+                         "--idle-timeout 5m\n"));
 }
 
 TEST_F(NodeAgentTest, CpuSlotSeesNoGpu) {
