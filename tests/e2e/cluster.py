@@ -77,7 +77,7 @@ class Mark:
 class Cluster:
     """`iclsweep serve` and one node agent, with short intervals and fault points."""
 
-    def __init__(self, folder, workers=2, checkpoint_every=50, lease="10s", heartbeat="300ms"):
+    def __init__(self, folder, workers=2, checkpoint_every=50, lease="10s", heartbeat="300ms", bundle=256):
         self.data = folder / "data"
         self.slots = folder / "slots"
         self.faults = folder / "faults"
@@ -85,6 +85,7 @@ class Cluster:
         self.log = open(folder / "log", "ab")
         self.options = ["--lease", lease, "--heartbeat", heartbeat, "--checkpoint-every", str(checkpoint_every)]
         self.workers = workers
+        self.bundle = bundle
         self.coordinator = None
         self.node = None
         os.makedirs(self.faults, exist_ok=True)
@@ -98,7 +99,8 @@ class Cluster:
 
     def start_workers(self):
         self.node = subprocess.Popen(
-            [WORKER, "--coordinator", self.address, "--work-dir", self.slots, "--device", "cpu", "--cpu-slots", str(self.workers)],
+            [WORKER, "--coordinator", self.address, "--work-dir", self.slots, "--device", "cpu", "--cpu-slots", str(self.workers),
+             "--bundle", str(self.bundle)],
             stdout=self.log, stderr=self.log, env=environment(ICLSWEEP_FAULT_DIR=self.faults))
 
     def kill_coordinator(self):

@@ -8,6 +8,20 @@ import unittest
 
 from cluster import SWEEPS, WORKER, Cluster, Folder, canonical, cli, environment, finish, rows
 
+# Jobs of a few milliseconds: one training, and the closed forms and evaluations of its 96 cells.
+SMALL_JOBS = """
+name: small
+grid:
+  prompt.task_order: {permutations: all}
+  prompt.angle_degrees: [0, 45, 60, 90]
+  prompt.examples_per_task: [1, 2, 3, 4]
+model: {layers: 1, heads: 1, width: 8}
+data: {dims: 3}
+train: {points: 16, steps: 20, validation_prompts: 16}
+prompt: {tasks: 3, geometry: angle}
+evaluate: {prompts: 16}
+theory: {}
+"""
 SMOKE = os.path.join(SWEEPS, "smoke.yaml")
 
 
@@ -47,6 +61,32 @@ class ClusterTest(unittest.TestCase):
             worker.terminate()
             rest, _ = worker.communicate(timeout=300)
         self.assertEqual(worker.returncode, 0, rest)
+
+    def test_bundles_and_workers_change_no_byte(self):
+        outputs = {}
+        for bundle, workers in ((1, 1), (64, 1), (1, 4), (64, 4)):
+            folder = Folder()
+            self.addCleanup(folder.close)
+            cluster = Cluster(folder, workers=workers, bundle=bundle)
+            self.addCleanup(cluster.stop)
+            cluster.start_coordinator()
+            sweep = folder / "small.yaml"
+            with open(sweep, "w") as file:
+                file.write(SMALL_JOBS)
+            cluster.submit(sweep)
+            cluster.start_workers()
+            finish(cluster, "small")
+            self.assertEqual(self.unfinished(cluster.data), [])
+            (largest,) = rows(cluster.data, "SELECT max(jobs) FROM (SELECT count(*) AS jobs FROM attempt GROUP BY worker_id, started_us)")[0]
+            if bundle == 1:
+                self.assertEqual(largest, 1)
+            else:
+                self.assertGreater(largest, 8, "small jobs are leased together")
+            outputs[bundle, workers] = canonical(cluster.data, "small")
+        first = outputs.pop((1, 1))
+        self.assertGreater(len(first), 100_000)
+        for how, output in outputs.items():
+            self.assertEqual(output, first, how)
 
     def unfinished(self, data):
         """Attempts that did not end with a result; where nobody killed anything there are none."""
