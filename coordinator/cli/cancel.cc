@@ -12,8 +12,8 @@ namespace iclsweep {
 namespace {
 
 absl::Status Cancel(const std::string& sweep, const CommandContext& context) {
-  RETURN_IF_ERROR(RequireCoordinator(context.coordinator));
-  SweepClient client(context.coordinator);
+  ASSIGN_OR_RETURN(const std::string address, FindCoordinator(context));
+  SweepClient client(address);
   ASSIGN_OR_RETURN(const v1::CancelResponse response, client.Cancel(sweep));
   if (context.json) {
     absl::PrintF("%s\n", CancelledJson(sweep, response));
@@ -41,6 +41,7 @@ void AddCancel(CLI::App* app, CommandContext* context) {
   command.Positional("sweep", sweep.get(), "name of the sweep",
                      /*required=*/true);
   command.Coordinator();
+  command.Data();
   command.Json();
   command.Run([sweep, context] { return ExitCode(Cancel(*sweep, *context)); });
 }

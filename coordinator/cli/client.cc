@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/service/data_dir.h"
 #include "proto/base/address.h"
 #include "proto/base/status_macros.h"
 #include "proto/rpc.h"
@@ -77,11 +78,17 @@ absl::StatusOr<v1::RetryResponse> SweepClient::Retry(const std::string& sweep,
   return response;
 }
 
-absl::Status RequireCoordinator(const std::string& address) {
-  if (!address.empty()) return ParseAddress("--coordinator", address).status();
-  return absl::InvalidArgumentError(
-      "name the coordinator with --coordinator host:port, or "
-      "ICLSWEEP_COORDINATOR");
+absl::StatusOr<std::string> FindCoordinator(const CommandContext& context) {
+  if (!context.coordinator.empty()) {
+    RETURN_IF_ERROR(
+        ParseAddress("--coordinator", context.coordinator).status());
+    return context.coordinator;
+  }
+  absl::StatusOr<std::string> owner = AddressOfOwner(context.data_dir);
+  if (owner.ok()) return owner;
+  return absl::InvalidArgumentError(absl::StrCat(
+      owner.status().message(),
+      "; name one with --coordinator host:port, or ICLSWEEP_COORDINATOR"));
 }
 
 }  // namespace iclsweep

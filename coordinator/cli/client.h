@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "coordinator/cli/command.h"
 #include "iclsweep/v1/sweep.grpc.pb.h"
 
 namespace iclsweep {
@@ -30,7 +31,9 @@ class SweepClient {
   std::unique_ptr<v1::SweepService::Stub> stub_;
 };
 
-// InvalidArgument when no coordinator was named, or not in an address's form.
-absl::Status RequireCoordinator(const std::string& address);
+// Where the coordinator listens that a command means: --coordinator, else the
+// one that has --data open. InvalidArgument when there is neither, or the
+// address has no such form.
+absl::StatusOr<std::string> FindCoordinator(const CommandContext& context);
 
 }  // namespace iclsweep

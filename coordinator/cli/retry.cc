@@ -24,8 +24,8 @@ absl::Status Retry(const RetryArguments& arguments,
         "say which jobs: --failed for all that failed, or --cause C for those "
         "that failed of one cause");
   }
-  RETURN_IF_ERROR(RequireCoordinator(context.coordinator));
-  SweepClient client(context.coordinator);
+  ASSIGN_OR_RETURN(const std::string address, FindCoordinator(context));
+  SweepClient client(address);
   ASSIGN_OR_RETURN(const v1::RetryResponse response,
                    client.Retry(arguments.sweep, arguments.cause));
   if (context.json) {
@@ -55,6 +55,7 @@ void AddRetry(CLI::App* app, CommandContext* context) {
                   "out_of_memory", "device_error"},
                  "those whose last attempt failed of this");
   command.Coordinator();
+  command.Data();
   command.Json();
   command.Run(
       [arguments, context] { return ExitCode(Retry(*arguments, *context)); });

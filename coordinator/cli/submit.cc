@@ -28,7 +28,12 @@ struct SubmitArguments {
 
 absl::Status Submit(const SubmitArguments& arguments,
                     const CommandContext& context) {
-  RETURN_IF_ERROR(RequireCoordinator(context.coordinator));
+  // Only one that is named: that of a `run` ends with its own sweep.
+  if (context.coordinator.empty())
+    return absl::InvalidArgumentError(
+        "name the coordinator with --coordinator host:port, or "
+        "ICLSWEEP_COORDINATOR");
+  ASSIGN_OR_RETURN(const std::string address, FindCoordinator(context));
   ASSIGN_OR_RETURN(const std::string yaml, ReadSweepFile(arguments.file));
   ParseOptions options;
   options.max_cells = static_cast<uint64_t>(arguments.max_cells);
@@ -36,7 +41,7 @@ absl::Status Submit(const SubmitArguments& arguments,
                    ParseSweep(yaml, arguments.file, options));
   for (const std::string& warning : spec.warnings)
     absl::FPrintF(stderr, "iclsweep: warning: %s\n", warning);
-  SweepClient client(context.coordinator);
+  SweepClient client(address);
   ASSIGN_OR_RETURN(const v1::SubmitResponse response,
                    client.Submit(yaml, arguments.file,
                                  static_cast<uint64_t>(arguments.max_cells)));

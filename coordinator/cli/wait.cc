@@ -37,10 +37,9 @@ int PrintEnd(const v1::SweepStatus& status, bool json) {
 // Asks until the answer is final, or the coordinator was gone for too long.
 class Waiter {
  public:
-  Waiter(const CommandContext& context, std::string sweep)
-      : context_(context),
-        client_(context.coordinator),
-        name_(std::move(sweep)) {}
+  Waiter(const CommandContext& context, const std::string& address,
+         std::string sweep)
+      : context_(context), client_(address), name_(std::move(sweep)) {}
 
   // The exit code when the sweep is finished; nothing while it runs.
   absl::StatusOr<std::optional<int>> Ask() {
@@ -81,12 +80,12 @@ class Waiter {
 
 absl::StatusOr<int> Wait(const std::string& sweep,
                          const CommandContext& context) {
-  RETURN_IF_ERROR(RequireCoordinator(context.coordinator));
+  ASSIGN_OR_RETURN(const std::string address, FindCoordinator(context));
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : {SIGTERM, SIGINT}) sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  Waiter waiter(context, sweep);
+  Waiter waiter(context, address, sweep);
   while (true) {
     ASSIGN_OR_RETURN(const std::optional<int> code, waiter.Ask());
     if (code.has_value()) return *code;
@@ -108,6 +107,7 @@ void AddWait(CLI::App* app, CommandContext* context) {
   command.Positional("sweep", sweep.get(),
                      "name of the sweep; default: the newest");
   command.Coordinator();
+  command.Data();
   command.Json();
   command.Run([sweep, context] {
     const absl::StatusOr<int> code = Wait(*sweep, *context);

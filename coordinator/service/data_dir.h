@@ -1,8 +1,10 @@
-// The lock of a data directory.
+// The lock of a data directory, and the address of the coordinator that holds
+// it.
 #pragma once
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace iclsweep {
@@ -12,6 +14,14 @@ namespace iclsweep {
 // FailedPrecondition names the live owner (host, pid, since). Unavailable:
 // cannot make or open.
 absl::StatusOr<int> LockDataDir(const std::string& data_dir);
+
+// Writes where the lock's owner listens beside its name. Unavailable: cannot
+// write.
+absl::Status TellAddress(int lock_fd, const std::string& address);
+
+// Where the coordinator listens that has this data directory now; NotFound when
+// none has, or when it is still starting.
+absl::StatusOr<std::string> AddressOfOwner(const std::string& data_dir);
 
 // "host pid" of this process.
 std::string ThisProcess();

@@ -78,6 +78,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(
       coordinator->loop_,
       Loop::Start(options.loop, coordinator->store_.get(), RealClock()));
   RETURN_IF_ERROR(coordinator->Listen(options));
+  RETURN_IF_ERROR(TellAddress(coordinator->lock_fd_, coordinator->address_));
   return coordinator;
 }
 

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "coordinator/service/data_dir.h"
 #include "tests/coordinator/service/service_fixture.h"
 
 namespace iclsweep {
@@ -85,6 +86,21 @@ TEST_F(ServerTest, SecondCoordinatorIsToldWhoOwnsTheDirectory) {
   EXPECT_EQ(Health(), std::string("\x08\x01"));
   coordinator_->Stop();
   EXPECT_OK(Coordinator::Start(second).status());
+}
+
+TEST_F(ServerTest, DataDirectoryTellsItsCoordinatorsAddress) {
+  const std::string data = Options().data_dir;
+  const auto nobody =
+      StatusIs(absl::StatusCode::kNotFound,
+               AllOf(HasSubstr("no coordinator runs"), HasSubstr(data)));
+  EXPECT_THAT(AddressOfOwner(data), nobody);  // no directory yet
+  CoordinatorOptions options = Options();
+  options.listen = "127.0.0.1:0";
+  Start(options);
+  ASSERT_OK_AND_ASSIGN(const std::string address, AddressOfOwner(data));
+  EXPECT_EQ(address, coordinator_->address());
+  coordinator_->Stop();
+  EXPECT_THAT(AddressOfOwner(data), nobody);  // however it ended
 }
 
 TEST_F(ServerTest, FailedStartLeavesTheDirectoryFree) {
