@@ -104,6 +104,15 @@ struct AttemptEnd {
   int64_t ended_us = 0;
 };
 
+// Something worth telling people; what does not apply is 0.
+struct EventRow {
+  std::string kind;  // names are API (README.md)
+  SweepId sweep;
+  LeaseRef lease;
+  WorkerId worker;
+  std::string text;
+};
+
 // An attempt without an end, as found after a restart.
 struct OpenAttempt {
   LeaseRef lease;
@@ -184,9 +193,7 @@ class Store {
   // the job has a result.
   virtual absl::Status InsertResult(const Completion& completion,
                                     int64_t now_us) = 0;
-  virtual absl::Status InsertEvent(absl::string_view kind, JobId job,
-                                   uint32_t attempt, WorkerId worker,
-                                   absl::string_view text, int64_t now_us) = 0;
+  virtual absl::Status InsertEvent(const EventRow& event, int64_t now_us) = 0;
 
   virtual absl::StatusOr<std::optional<JobPayload>> Payload(JobId job) = 0;
   virtual absl::StatusOr<std::optional<JobIdentity>> Identity(JobId job) = 0;

@@ -8,6 +8,16 @@
 
 namespace iclsweep {
 
+uint64_t OpenJobs(const JobCounts& counts) {
+  uint64_t open = 0;
+  for (const auto& of_stage : counts) {
+    for (const JobState state :
+         {JobState::kBlocked, JobState::kReady, JobState::kLeased})
+      open += of_stage[static_cast<size_t>(state)];
+  }
+  return open;
+}
+
 Effects Core::Apply(const Event& event, int64_t now_us) {
   Effects effects;
   std::visit([&](const auto& e) { On(e, now_us, &effects); }, event);
@@ -31,6 +41,11 @@ bool Core::Knows(JobId job) const { return Find(job) != nullptr; }
 JobState Core::StateOf(JobId job) const {
   const Job* found = Find(job);
   return found == nullptr ? JobState::kBlocked : found->state;
+}
+
+Stage Core::StageOf(JobId job) const {
+  const Job* found = Find(job);
+  return found == nullptr ? Stage::kNoop : found->stage;
 }
 
 uint64_t Core::ready_jobs() const {
@@ -168,6 +183,8 @@ bool Core::Renew(WorkerId worker, const LeaseProgress& progress,
   lease.confirmed = true;
   lease.waiting = progress.waiting;
   lease.steps_run = std::max(lease.steps_run, progress.steps_run);
+  lease.steps_done = progress.steps_done;
+  lease.steps_total = progress.steps_total;
   if (progress.checkpointed) NoteCheckpoint(id);
   return true;
 }
@@ -176,6 +193,8 @@ void Core::On(const Synced& event, int64_t now_us, Effects* out) {
   const Worker* worker = Hear(event.worker, now_us);
   out->unknown_worker = worker == nullptr || worker->restored;
   if (worker == nullptr) return;
+  out->drain = worker->draining;
+  out->drain_now = worker->drain_now;
   for (const LeaseProgress& progress : event.held) {
     if (!Renew(event.worker, progress, now_us))
       out->revoked.push_back(progress.lease);
@@ -236,6 +255,16 @@ void Core::On(const Departed& event, int64_t /*now_us*/, Effects* out) {
   DropPolls(event.worker, /*unknown_worker=*/false, out);
 }
 
+void Core::On(const DrainRequested& event, int64_t /*now_us*/, Effects* out) {
+  for (const WorkerId id : event.workers) {
+    const auto worker = workers_.find(id);
+    if (worker == workers_.end()) continue;
+    worker->second.draining = true;
+    worker->second.drain_now |= event.now;
+    DropPolls(id, /*unknown_worker=*/false, out);
+  }
+}
+
 // ---- restart and inspection
 // ---------------------------------------------------------------------------------------
 
@@ -261,37 +290,6 @@ void Core::RestoreLease(LeaseRef lease, WorkerId worker_id,
 
 void Core::RestoreBudget(JobId id, Cause cause, uint32_t spent) {
   if (Find(id) != nullptr) spent_[id].Restore(cause, spent);
-}
-
-std::string Core::Explain(JobId id) const {
-  const Job* job = Find(id);
-  if (job == nullptr) return "not known to the scheduler";
-  switch (job->state) {
-    case JobState::kBlocked:
-      return absl::StrCat("waits for ", job->missing, " job",
-                          job->missing == 1 ? "" : "s", " it depends on");
-    case JobState::kReady: {
-      if (!IsWanted(id, *job)) return "every sweep that wants it is cancelled";
-      const bool able =
-          std::any_of(workers_.begin(), workers_.end(), [&](const auto& entry) {
-            return entry.second.connected &&
-                   (entry.second.stages & StageBit(job->stage)) != 0;
-          });
-      return able ? "ready, waits for a free worker"
-                  : absl::StrCat(
-                        "ready, but no connected worker runs this version of "
-                        "stage ",
-                        StageName(job->stage));
-    }
-    case JobState::kFailed:
-      return "failed: see its last attempt";
-    case JobState::kUpstreamFailed:
-      return "a job it depends on failed";
-    case JobState::kLeased:
-    case JobState::kDone:
-      return "";
-  }
-  return "";
 }
 
 }  // namespace iclsweep

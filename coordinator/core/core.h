@@ -24,6 +24,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -42,8 +43,30 @@ struct CoreOptions {
   int64_t bundle_us = 2'000'000;  // expected work of one bundle
 };
 
+// A worker as the scheduler sees it.
+struct WorkerView {
+  WorkerId id;
+  bool connected = false;
+  bool draining = false;
+  int64_t heard_us = 0;
+  uint32_t stages = 0;  // that it may be given, bits StageBit
+  std::optional<LeaseProgress> running;
+  uint32_t waiting = 0;  // leased in its bundle and not begun
+};
+
+// Jobs of one stage and state, by the first of them.
+struct JobGroup {
+  Stage stage = Stage::kTrain;
+  JobState state = JobState::kBlocked;
+  uint64_t jobs = 0;
+  JobId first;
+};
+
 // Of the jobs that a sweep wants, how many of each stage are in each state.
 using JobCounts = std::array<std::array<uint64_t, kJobStates>, kStageNumbers>;
+
+// Neither done nor failed, for whatever reason.
+uint64_t OpenJobs(const JobCounts& counts);
 
 class Core {
  public:
@@ -62,6 +85,7 @@ class Core {
   int64_t NextDeadline() const;
 
   JobState StateOf(JobId job) const;
+  Stage StageOf(JobId job) const;
   bool Knows(JobId job) const;
   bool IsActive(SweepId sweep) const;
   const JobCounts& CountsOf(SweepId sweep) const;
@@ -70,8 +94,21 @@ class Core {
   // Workers heard of within the last lease's time that have not said goodbye.
   uint32_t connected_workers() const;
   uint64_t ready_jobs() const;
-  // Why the job is not running, in words; empty when it is running or done.
+  // Of the leased jobs, as last told: steps done, and in all.
+  std::pair<uint64_t, uint64_t> LeasedSteps() const;
+  // Mean duration of the stage's jobs, recent ones counting more; 0 = none has
+  // ended since the core was made.
+  double MeanCostUs(Stage stage) const;
+
+  // ---- for people (explain.cc)
+  // Why the job is where it is, in words.
   std::string Explain(JobId job) const;
+  // Why the worker does what it does, or does nothing.
+  std::string ExplainWorker(WorkerId worker) const;
+  // Those connected, and those gone that still hold leases; in order of ids.
+  std::vector<WorkerView> Workers() const;
+  // Of the jobs that the sweep wants, in order of stage and state.
+  std::vector<JobGroup> GroupsOf(SweepId sweep) const;
 
   // OK, or the first broken invariant.
   absl::Status CheckInvariants() const;
@@ -96,7 +133,9 @@ class Core {
     bool confirmed = false;  // a Sync has named it
     bool waiting = true;     // not begun, as last told
     bool checkpointed = false;
-    uint64_t steps_run = 0;  // as last told
+    uint64_t steps_run = 0;  // these three as last told
+    uint64_t steps_done = 0;
+    uint64_t steps_total = 0;
   };
   struct Sweep {
     bool active = true;
@@ -108,6 +147,8 @@ class Core {
     std::string slot;
     bool restored = false;  // known from before a restart; must register again
     bool connected = false;
+    bool draining = false;
+    bool drain_now = false;
     int64_t heard_us = 0;
     uint32_t stages = 0;
     JobId parent;  // of the jobs it was given last: its checkpoint is loaded
@@ -133,6 +174,7 @@ class Core {
   void On(const Completed& event, int64_t now_us, Effects* out);
   void On(const Released& event, int64_t now_us, Effects* out);
   void On(const Departed& event, int64_t now_us, Effects* out);
+  void On(const DrainRequested& event, int64_t now_us, Effects* out);
   void On(const Tick& event, int64_t now_us, Effects* out);
 
   struct OpenDependencies {
@@ -143,6 +185,9 @@ class Core {
                         const OpenDependencies& open) const;
   absl::Status CheckLeases() const;
   absl::Status CheckCounts() const;
+  std::string ExplainReady(JobId id, const Job& job) const;
+  // "train job 3 (leased)", of the first job that keeps this one waiting.
+  std::string Describe(JobId id) const;
   Job* Find(JobId id);
   const Job* Find(JobId id) const;
   void AddJob(const NewJob& added, Effects* out);

@@ -101,12 +101,20 @@ struct Departed {
   WorkerId worker;
 };
 
+// These workers get no new jobs and leave when what they run is done; `now`:
+// as soon as they have saved it.
+struct DrainRequested {
+  std::vector<WorkerId> workers;
+  bool now = false;
+};
+
 // Time has passed: leases and polls run out, silent workers are gone.
 struct Tick {};
 
-using Event = std::variant<JobsAdded, SweepActivated, SweepCancelled, Retried,
-                           WorkerRegistered, LeaseRequested, LeaseAbandoned,
-                           Synced, Completed, Released, Departed, Tick>;
+using Event =
+    std::variant<JobsAdded, SweepActivated, SweepCancelled, Retried,
+                 WorkerRegistered, LeaseRequested, LeaseAbandoned, Synced,
+                 Completed, Released, Departed, DrainRequested, Tick>;
 
 // ---- effects
 // ------------------------------------------------------------------------------------------------------
@@ -138,6 +146,7 @@ struct LeaseAnswered {
   std::string request;
   std::vector<LeaseRef> leases;
   bool unknown_worker = false;  // it must register (again)
+  bool drain = false;           // it is to leave
 };
 
 enum class Verdict { kCommitted, kAlreadyCommitted, kStale };
@@ -151,6 +160,9 @@ struct Effects {
   std::vector<LeaseRef>
       revoked;  // answers Synced and WorkerRegistered: drop these
   bool unknown_worker = false;        // answers Synced, Completed, Released
+  bool drain = false;                 // answers Synced: leave after this job
+  bool drain_now = false;             // answers Synced: save it and leave
+  std::vector<WorkerId> silent;       // not heard of for a lease's time
   Verdict verdict = Verdict::kStale;  // answers Completed
 };
 

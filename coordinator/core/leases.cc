@@ -7,7 +7,10 @@
 namespace iclsweep {
 
 void Core::AnswerEmpty(const Poll& poll, bool unknown_worker, Effects* out) {
-  out->answers.push_back({poll.worker, poll.request, {}, unknown_worker});
+  const auto worker = workers_.find(poll.worker);
+  const bool drain = worker != workers_.end() && worker->second.draining;
+  out->answers.push_back(
+      {poll.worker, poll.request, {}, unknown_worker, drain});
 }
 
 void Core::DropPolls(WorkerId worker, bool unknown_worker, Effects* out) {
@@ -27,8 +30,12 @@ void Core::On(const LeaseRequested& event, int64_t now_us, Effects* out) {
     return;
   }
   if (!event.request.empty() && worker->last_request == event.request) {
-    out->answers.push_back(
-        {event.worker, event.request, worker->last_leases, false});
+    out->answers.push_back({event.worker, event.request, worker->last_leases,
+                            false, worker->draining});
+    return;
+  }
+  if (worker->draining) {
+    AnswerEmpty(poll, false, out);
     return;
   }
   for (Poll& parked : polls_) {
@@ -79,6 +86,20 @@ void Core::LearnCost(const Job& job, int64_t duration_us) {
   }
 }
 
+std::pair<uint64_t, uint64_t> Core::LeasedSteps() const {
+  std::pair<uint64_t, uint64_t> steps;
+  for (const auto& [id, lease] : leases_) {
+    steps.first += lease.steps_done;
+    steps.second += lease.steps_total;
+  }
+  return steps;
+}
+
+double Core::MeanCostUs(Stage stage) const {
+  const auto cost = cost_us_.find({stage, JobId{}});
+  return cost == cost_us_.end() ? 0 : cost->second;
+}
+
 uint64_t Core::BundleSize(const Source& source, uint32_t max_jobs) const {
   auto cost = cost_us_.find({source.family.stage, source.family.parent});
   if (cost == cost_us_.end()) cost = cost_us_.find({source.family.stage, {}});
@@ -110,7 +131,7 @@ LeaseRef Core::StartAttempt(WorkerId worker, JobId id, int64_t now_us,
 
 void Core::Grant(const Poll& poll, int64_t now_us, Effects* out) {
   Worker& worker = workers_.at(poll.worker);
-  LeaseAnswered answer{poll.worker, poll.request, {}, false};
+  LeaseAnswered answer{poll.worker, poll.request, {}, false, false};
   const Source source = NextSource(worker);
   const uint64_t size = BundleSize(source, poll.max_jobs);
   const auto is_ready = [this](JobId job) { return IsReady(job); };
@@ -151,7 +172,8 @@ void Core::On(const Tick& /*event*/, int64_t now_us, Effects* out) {
     EndWithoutResult(id, job, std::move(end), out);
   }
   for (auto& [id, worker] : workers_) {
-    if (worker.heard_us + options_.lease_us <= now_us) worker.connected = false;
+    if (worker.heard_us + options_.lease_us > now_us) continue;
+    if (std::exchange(worker.connected, false)) out->silent.push_back(id);
   }
   for (const Poll& poll : polls_) {
     if (poll.until_us <= now_us) AnswerEmpty(poll, false, out);

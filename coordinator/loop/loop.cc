@@ -51,6 +51,8 @@ absl::StatusOr<std::unique_ptr<Loop>> Loop::Start(const LoopOptions& options,
   RETURN_IF_ERROR(store->Begin());
   ASSIGN_OR_RETURN(loop->epoch_,
                    store->NewEpoch(options.owner, clock->WallMicros()));
+  RETURN_IF_ERROR(
+      loop->Tell({"coordinator_started", {}, {}, {}, options.owner}));
   RETURN_IF_ERROR(store->Commit());
   RETURN_IF_ERROR(loop->Restore());
   RETURN_IF_ERROR(loop->RemovePartialsOfDoneJobs());
@@ -154,14 +156,25 @@ absl::Status Loop::RunBatch(std::vector<AnyCall>* calls) {
   }
   RETURN_IF_ERROR(ExpandSome());
   RETURN_IF_ERROR(AnswerPolls());
-  RETURN_IF_ERROR(WriteProgress());
+  const std::set<SweepId> changed = core_.TakeChangedSweeps();
+  RETURN_IF_ERROR(WriteProgress(changed));
+  RETURN_IF_ERROR(TellFinished(changed));
   RETURN_IF_ERROR(store_->Commit());
-  workers_ = core_.connected_workers();
+  Publish();
   std::vector<PendingReply> replies;
   replies.swap(replies_);
   for (PendingReply& reply : replies) reply.done(reply.status);
   RemovePartials(std::exchange(done_keys_, {}));
   return absl::OkStatus();
+}
+
+void Loop::Publish() {
+  workers_ = core_.connected_workers();
+  const auto [done, total] = core_.LeasedSteps();
+  steps_done_ = done;
+  steps_total_ = total;
+  for (const Stage stage : kAllStages)
+    mean_job_us_[static_cast<size_t>(stage)] = core_.MeanCostUs(stage);
 }
 
 void Loop::Reply(std::function<void(absl::Status)> done, absl::Status status) {
@@ -194,8 +207,8 @@ void Loop::Recover(absl::Status error) {
     pause = std::min<int64_t>(pause * 2, 1'000'000);
     absl::Status status = store_->Begin();
     if (status.ok())
-      status = store_->InsertEvent("store_recovered", JobId{}, 0, WorkerId{},
-                                   error.message(), clock_->WallMicros());
+      status =
+          Tell({"store_recovered", {}, {}, {}, std::string(error.message())});
     if (status.ok()) status = store_->Commit();
     if (status.ok()) status = Restore();
     if (status.ok()) {
@@ -219,9 +232,14 @@ absl::Status Loop::Restore() {
   RETURN_IF_ERROR(store_->Begin());
   RETURN_IF_ERROR(RestoreJobs());
   RETURN_IF_ERROR(store_->ClearProgress());
-  RETURN_IF_ERROR(WriteProgress());
+  RETURN_IF_ERROR(WriteProgress(core_.TakeChangedSweeps()));
   RETURN_IF_ERROR(store_->Commit());
-  return RestoreSweeps();
+  RETURN_IF_ERROR(RestoreSweeps());
+  finished_.clear();
+  for (const auto& [sweep, counts] : progress_) {
+    if (IsFinished(sweep)) finished_.insert(sweep);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Loop::RestoreJobs() {
@@ -317,9 +335,11 @@ absl::Status Loop::WriteEnd(const AttemptFinished& end, int64_t now_us) {
       {end.lease, end.outcome, end.cause, end.message, end.log, end.steps_run,
        end.checkpointed, end.duration_us, now_us}));
   if (end.outcome != AttemptOutcome::kFailed) return absl::OkStatus();
-  return store_->InsertEvent(
-      "attempt_failed", end.lease.job, end.lease.attempt, WorkerId{},
-      absl::StrCat(CauseName(end.cause), ": ", end.message), now_us);
+  return Tell({"attempt_failed",
+               {},
+               end.lease,
+               {},
+               absl::StrCat(CauseName(end.cause), ": ", end.message)});
 }
 
 absl::Status Loop::Write(const Effects& effects) {
@@ -329,17 +349,39 @@ absl::Status Loop::Write(const Effects& effects) {
   for (const JobStateChanged& change : effects.job_states) {
     if (change.state == JobState::kLeased) continue;  // its attempt starts
     RETURN_IF_ERROR(store_->SetJobState(change.job, change.state));
+    if (change.state == JobState::kFailed)
+      RETURN_IF_ERROR(Tell({"job_failed", {}, {change.job, 0}, {}, ""}));
   }
   for (const AttemptStarted& start : effects.attempts_started) {
     RETURN_IF_ERROR(store_->StartAttempt({start.lease, start.worker, now}));
   }
+  for (const WorkerId worker : effects.silent)
+    RETURN_IF_ERROR(TellOfWorker("worker_silent", worker));
   answers_.insert(answers_.end(), effects.answers.begin(),
                   effects.answers.end());
   return absl::OkStatus();
 }
 
-absl::Status Loop::WriteProgress() {
-  for (const SweepId sweep : core_.TakeChangedSweeps()) {
+bool Loop::IsFinished(SweepId sweep) const {
+  const bool expanding = std::any_of(
+      expansions_.begin(), expansions_.end(),
+      [&](const Expansion& expansion) { return expansion.id == sweep; });
+  return !expanding && OpenJobs(core_.CountsOf(sweep)) == 0;
+}
+
+absl::Status Loop::TellFinished(const std::set<SweepId>& changed) {
+  for (const SweepId sweep : changed) {
+    if (!IsFinished(sweep)) {
+      finished_.erase(sweep);
+    } else if (finished_.insert(sweep).second) {
+      RETURN_IF_ERROR(Tell({"sweep_finished", sweep, {}, {}, ""}));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Loop::WriteProgress(const std::set<SweepId>& changed) {
+  for (const SweepId sweep : changed) {
     for (const Stage stage : kAllStages)
       RETURN_IF_ERROR(WriteProgressOf(sweep, stage));
   }
@@ -373,6 +415,7 @@ absl::Status Loop::AnswerPoll(const LeaseAnswered& answer) {
   std::vector<Completed> unreadable;
   for (LeaseCall& call : waiting->second) {
     RETURN_IF_ERROR(FillLease(answer, call.response, &unreadable));
+    call.response->set_drain(answer.drain);
     Reply(std::move(call.done),
           answer.unknown_worker
               ? absl::NotFoundError("this worker is not registered (any more)")

@@ -9,15 +9,18 @@
 // ends with its error.
 //
 // Thread-safe except where said. Handlers of single calls are in
-// worker_calls.cc and sweep_calls.cc.
+// worker_calls.cc, sweep_calls.cc and fleet_calls.cc.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -64,6 +67,11 @@ using CancelCall = Call<v1::CancelRequest, v1::CancelResponse>;
 // Failed jobs of a sweep run again.
 using RetryCall = Call<v1::RetryRequest, v1::RetryResponse>;
 
+// What people ask about workers, and why things are where they are.
+using ExplainCall = Call<v1::ExplainRequest, v1::ExplainResponse>;
+using ListWorkersCall = Call<v1::ListWorkersRequest, v1::ListWorkersResponse>;
+using DrainCall = Call<v1::DrainRequest, v1::DrainResponse>;
+
 // The caller of a parked Lease is gone.
 struct LeaseCancelled {
   WorkerId worker;
@@ -72,7 +80,8 @@ struct LeaseCancelled {
 
 using AnyCall =
     std::variant<RegisterCall, LeaseCall, SyncCall, CompleteCall, ReleaseCall,
-                 SubmitCall, CancelCall, RetryCall, LeaseCancelled>;
+                 SubmitCall, CancelCall, RetryCall, ExplainCall,
+                 ListWorkersCall, DrainCall, LeaseCancelled>;
 
 struct LoopOptions {
   int64_t lease_us = 30'000'000;
@@ -110,9 +119,14 @@ class Loop {
   bool healthy() const { return healthy_.load(); }
   uint32_t workers() const { return workers_.load(); }
   uint64_t epoch() const { return epoch_; }
-  // Steps told by running training jobs: done and total.
+  // Steps told by running jobs: done and total.
   std::pair<uint64_t, uint64_t> running_steps() const {
     return {steps_done_.load(), steps_total_.load()};
+  }
+  // Mean duration of the stage's jobs, recent ones counting more; 0 = not known
+  // yet.
+  double mean_job_us(Stage stage) const {
+    return mean_job_us_[static_cast<size_t>(stage)].load();
   }
 
  private:
@@ -128,10 +142,11 @@ class Loop {
     std::function<void(absl::Status)> done;
     absl::Status status;
   };
-  struct StepCount {
-    uint64_t done = 0;
-    uint64_t total = 0;
-    int64_t at_us = 0;  // when it was told; worth a lease
+  // What a worker told about itself when it registered.
+  struct WorkerFacts {
+    v1::RegisterRequest told;
+    int64_t registered_us = 0;
+    uint64_t jobs_done = 0;  // since then
   };
 
   Loop(const LoopOptions& options, Store* store, Clock* clock)
@@ -163,7 +178,12 @@ class Loop {
   absl::Status Handle(SubmitCall& call);
   absl::Status Handle(CancelCall& call);
   absl::Status Handle(RetryCall& call);
+  absl::Status Handle(ExplainCall& call);
+  absl::Status Handle(ListWorkersCall& call);
+  absl::Status Handle(DrainCall& call);
   absl::Status Handle(LeaseCancelled& call);
+  absl::Status NoteDone(WorkerId worker, const Completion& completion,
+                        Stage stage);
   absl::Status CompleteOne(WorkerId worker, const v1::Completion& wire,
                            v1::CompleteResponse* response);
   // The sweep with that name; nullopt when the caller was told NotFound.
@@ -183,9 +203,22 @@ class Loop {
   absl::StatusOr<Effects> Apply(const Event& event);
   absl::Status Write(const Effects& effects);
   absl::Status WriteEnd(const AttemptFinished& end, int64_t now_us);
+  absl::Status Tell(const EventRow& event) {
+    return store_->InsertEvent(event, clock_->WallMicros());
+  }
+  absl::Status TellOfWorker(absl::string_view kind, WorkerId worker);
+  // The events of these sweeps that have come to their end.
+  absl::Status TellFinished(const std::set<SweepId>& changed);
+  bool IsFinished(SweepId sweep) const;
+  v1::WorkerState StateOf(const WorkerView& view) const;
+  absl::Status ExplainSweep(const v1::ExplainRequest& request,
+                            v1::ExplainResponse* response);
+  // The connected workers of that id, name or host.
+  std::vector<WorkerView> WorkersNamed(absl::string_view name) const;
+  absl::Status NoSuchWorker(absl::string_view name) const;
   // The counts of sweeps whose jobs changed, where they differ from those
   // written last.
-  absl::Status WriteProgress();
+  absl::Status WriteProgress(const std::set<SweepId>& changed);
   absl::Status WriteProgressOf(SweepId sweep, Stage stage);
   // Makes replies of answers_. At the end of a batch: what a lease is filled
   // with, the checkpoint of a training say, may come later in it than the event
@@ -198,7 +231,8 @@ class Loop {
                          std::vector<Completed>* unreadable);
   // The reply is sent after the commit.
   void Reply(std::function<void(absl::Status)> done, absl::Status status);
-  void CountSteps(const v1::SyncRequest& request);
+  // What is read from other threads.
+  void Publish();
 
   // Constant after Start.
   const LoopOptions options_;
@@ -214,13 +248,15 @@ class Loop {
   std::deque<LeaseAnswered> answers_;  // of this batch
   std::vector<PendingReply> replies_;
   std::vector<std::string> done_keys_;  // of this batch, in hexadecimal
-  std::map<WorkerId, StepCount> steps_;
+  std::map<WorkerId, WorkerFacts> workers_told_;
   std::map<SweepId, JobCounts> progress_;  // as written
+  std::set<SweepId> finished_;             // that was told
 
   std::atomic<bool> healthy_ = true;
   std::atomic<uint32_t> workers_ = 0;
   std::atomic<uint64_t> steps_done_ = 0;
   std::atomic<uint64_t> steps_total_ = 0;
+  std::array<std::atomic<double>, kStageNumbers> mean_job_us_{};
 
   mutable Mutex mu_;
   std::condition_variable arrived_;

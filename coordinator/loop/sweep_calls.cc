@@ -49,6 +49,11 @@ absl::Status Loop::Handle(SubmitCall& call) {
   for (const Axis& axis : spec.axes) axes.push_back({axis.path});
   ASSIGN_OR_RETURN(const SweepId id, store_->InsertSweep(row, axes));
   StartExpansion(id, row.revision, 0, std::move(call.spec));
+  RETURN_IF_ERROR(Tell({"sweep_submitted",
+                        id,
+                        {},
+                        {},
+                        absl::StrCat(row.cells_total, " cells")}));
   Reply(std::move(call.done), absl::OkStatus());
   return absl::OkStatus();
 }
@@ -57,6 +62,7 @@ absl::Status Loop::Reactivate(const SweepRow& row, SweepSpec spec) {
   if (row.cancelled_us == 0) return absl::OkStatus();
   RETURN_IF_ERROR(store_->SetCancelled(row.id, 0));
   RETURN_IF_ERROR(Apply(SweepActivated{row.id}).status());
+  RETURN_IF_ERROR(Tell({"sweep_resumed", row.id, {}, {}, ""}));
   if (row.cells_expanded < row.cells_total)
     StartExpansion(row.id, row.revision, row.cells_expanded, std::move(spec));
   return absl::OkStatus();
@@ -83,14 +89,9 @@ absl::Status Loop::Handle(CancelCall& call) {
     });
     ASSIGN_OR_RETURN(const Effects effects, Apply(SweepCancelled{row->id}));
     call.response->set_jobs_stopped(effects.attempts_finished.size());
+    RETURN_IF_ERROR(Tell({"sweep_cancelled", row->id, {}, {}, ""}));
   }
-  uint64_t open = 0;
-  for (const auto& stage : core_.CountsOf(row->id)) {
-    for (const JobState state :
-         {JobState::kBlocked, JobState::kReady, JobState::kLeased})
-      open += stage[static_cast<size_t>(state)];
-  }
-  call.response->set_jobs_open(open);
+  call.response->set_jobs_open(OpenJobs(core_.CountsOf(row->id)));
   Reply(std::move(call.done), absl::OkStatus());
   return absl::OkStatus();
 }
@@ -113,6 +114,11 @@ absl::Status Loop::Handle(RetryCall& call) {
   call.response->set_jobs(event.jobs.size());
   call.response->set_cancelled(row->cancelled_us != 0);
   RETURN_IF_ERROR(Apply(event).status());
+  RETURN_IF_ERROR(Tell({"jobs_retried",
+                        row->id,
+                        {},
+                        {},
+                        absl::StrCat(event.jobs.size(), " jobs")}));
   Reply(std::move(call.done), absl::OkStatus());
   return absl::OkStatus();
 }
@@ -166,8 +172,10 @@ absl::Status Loop::ExpandSome() {
     RETURN_IF_ERROR(ExpandCell(&expansion, expansion.cursor++, &added));
   RETURN_IF_ERROR(store_->SetCellsExpanded(expansion.id, expansion.cursor));
   RETURN_IF_ERROR(Apply(added).status());
-  if (expansion.cursor == cells) expansions_.pop_front();
-  return absl::OkStatus();
+  if (expansion.cursor < cells) return absl::OkStatus();
+  const SweepId id = expansion.id;
+  expansions_.pop_front();
+  return Tell({"sweep_expanded", id, {}, {}, absl::StrCat(cells, " cells")});
 }
 
 }  // namespace iclsweep

@@ -102,7 +102,16 @@ absl::Status Loop::Handle(RegisterCall& call) {
         "will get no jobs",
         request.slot_name(), request.provenance().build());
   }
+  // A slot has one process.
+  std::erase_if(workers_told_, [&](const auto& entry) {
+    return entry.second.told.slot_uuid() == request.slot_uuid();
+  });
+  WorkerFacts& facts = workers_told_[worker];
+  facts = {request, clock_->WallMicros(), 0};
+  facts.told.clear_held();
+  facts.told.clear_predecessor();
   ASSIGN_OR_RETURN(const Effects effects, Apply(event));
+  RETURN_IF_ERROR(TellOfWorker("worker_registered", worker));
   v1::RegisterResponse* response = call.response;
   response->set_worker_id(worker.value);
   response->set_database_uuid(database_uuid_);
@@ -165,41 +174,31 @@ absl::Status Loop::FillLease(const LeaseAnswered& answer,
   return absl::OkStatus();
 }
 
-void Loop::CountSteps(const v1::SyncRequest& request) {
-  StepCount count;
-  for (const v1::HeldLease& held : request.held()) {
-    count.done += held.steps_done();
-    count.total += held.steps_total();
-  }
-  count.at_us = clock_->MonotonicMicros();
-  steps_[WorkerId{request.worker_id()}] = count;
-  std::erase_if(steps_, [&](const auto& entry) {  // its process is gone
-    return count.at_us - entry.second.at_us > options_.lease_us;
-  });
-  StepCount sum;
-  for (const auto& [worker, steps] : steps_) {
-    sum.done += steps.done;
-    sum.total += steps.total;
-  }
-  steps_done_ = sum.done;
-  steps_total_ = sum.total;
-}
-
 absl::Status Loop::Handle(SyncCall& call) {
   Synced event;
   event.worker = WorkerId{call.request->worker_id()};
   for (const v1::HeldLease& held : call.request->held())
     event.held.push_back(FromWire(held));
   ASSIGN_OR_RETURN(const Effects effects, Apply(event));
-  CountSteps(*call.request);
   for (const LeaseRef& lease : effects.revoked)
     *call.response->add_revoked() = ToWire(LeaseProgress{lease});
   call.response->set_register_again(effects.unknown_worker);
+  call.response->set_drain(effects.drain);
+  call.response->set_drain_now(effects.drain_now);
   call.response->set_next_sync_ms(
       static_cast<uint32_t>(options_.heartbeat_us / 1000));
   call.response->set_epoch(epoch_);
   Reply(std::move(call.done), absl::OkStatus());
   return absl::OkStatus();
+}
+
+absl::Status Loop::NoteDone(WorkerId worker, const Completion& completion,
+                            Stage stage) {
+  const auto facts = workers_told_.find(worker);
+  if (facts != workers_told_.end()) ++facts->second.jobs_done;
+  if (stage != Stage::kTrain) return absl::OkStatus();
+  done_keys_.push_back(ToHex(completion.key));
+  return Tell({"job_done", {}, completion.lease, worker, ""});
 }
 
 absl::Status Loop::CompleteOne(WorkerId worker, const v1::Completion& wire,
@@ -236,9 +235,8 @@ absl::Status Loop::CompleteOne(WorkerId worker, const v1::Completion& wire,
     case Verdict::kCommitted:
       response->add_verdicts(v1::COMPLETION_VERDICT_COMMITTED);
       if (completion->outcome != AttemptOutcome::kDone) return absl::OkStatus();
-      if (job->stage == Stage::kTrain)
-        done_keys_.push_back(ToHex(completion->key));
-      return store_->InsertResult(*completion, clock_->WallMicros());
+      RETURN_IF_ERROR(store_->InsertResult(*completion, clock_->WallMicros()));
+      return NoteDone(worker, *completion, job->stage);
     case Verdict::kAlreadyCommitted:
       response->add_verdicts(v1::COMPLETION_VERDICT_ALREADY_COMMITTED);
       return absl::OkStatus();
@@ -274,9 +272,10 @@ absl::Status Loop::Handle(ReleaseCall& call) {
     RETURN_IF_ERROR(Apply(event).status());
   }
   const WorkerId worker{call.request->worker_id()};
-  if (call.request->leaving())
+  if (call.request->leaving()) {
     RETURN_IF_ERROR(Apply(Departed{worker}).status());
-  steps_.erase(worker);
+    RETURN_IF_ERROR(TellOfWorker("worker_left", worker));
+  }
   Reply(std::move(call.done), absl::OkStatus());
   return absl::OkStatus();
 }

@@ -117,6 +117,7 @@ void Coordinator::Stop() {
     loop_->Stop();  // answers every parked call, so that the shutdown below has
                     // nothing to wait for
   if (server_ != nullptr && server_->grpc != nullptr) {
+    server_->sweeps.Stop();
     server_->grpc->Shutdown(std::chrono::system_clock::now() +
                             std::chrono::seconds(2));
   }

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "coordinator/loop/loop.h"
+#include "coordinator/service/watch.h"
 #include "iclsweep/v1/sweep.grpc.pb.h"
 #include "iclsweep/v1/worker.grpc.pb.h"
 #include "storage/sqlite/database.h"
@@ -40,8 +41,14 @@ class WorkerServiceImpl final : public v1::WorkerService::CallbackService {
 
 class SweepServiceImpl final : public v1::SweepService::CallbackService {
  public:
-  SweepServiceImpl(Loop* loop, std::string database_file)
-      : loop_(loop), database_file_(std::move(database_file)) {}
+  SweepServiceImpl(Loop* loop, const std::string& database_file)
+      : loop_(loop),
+        database_file_(database_file),
+        watches_(database_file,
+                 [this](v1::WatchResponse* response) { Complete(response); }) {}
+
+  // Ends what would keep the server from shutting down.
+  void Stop() { watches_.Stop(); }
 
   grpc::ServerUnaryReactor* Submit(grpc::CallbackServerContext* context,
                                    const v1::SubmitRequest* request,
@@ -55,13 +62,35 @@ class SweepServiceImpl final : public v1::SweepService::CallbackService {
   grpc::ServerUnaryReactor* Retry(grpc::CallbackServerContext* context,
                                   const v1::RetryRequest* request,
                                   v1::RetryResponse* response) override;
+  grpc::ServerUnaryReactor* Explain(grpc::CallbackServerContext* context,
+                                    const v1::ExplainRequest* request,
+                                    v1::ExplainResponse* response) override;
+  grpc::ServerUnaryReactor* ListWorkers(
+      grpc::CallbackServerContext* context,
+      const v1::ListWorkersRequest* request,
+      v1::ListWorkersResponse* response) override;
+  grpc::ServerUnaryReactor* Drain(grpc::CallbackServerContext* context,
+                                  const v1::DrainRequest* request,
+                                  v1::DrainResponse* response) override;
+  grpc::ServerWriteReactor<v1::WatchResponse>* Watch(
+      grpc::CallbackServerContext* context,
+      const v1::WatchRequest* request) override;
 
  private:
+  // What only the loop knows of a sweep.
+  void AddLive(v1::SweepStatus* status) const;
+  void Complete(v1::WatchResponse* response) const;
+
   Loop* const loop_;  // must outlive this
   const std::string database_file_;
+  Watches watches_;
 };
 
 // The handlers that only read, callable without a server.
+// Status of a sweep by its name. REQUIRES: a transaction is open, so that all
+// numbers are of one moment.
+absl::StatusOr<v1::SweepStatus> ReadSweepStatus(Database* database,
+                                                const std::string& name);
 // Status of one sweep (the newest when `request` names none). NotFound names
 // the sweep.
 absl::StatusOr<v1::StatusResponse> ReadStatus(const std::string& database_file,

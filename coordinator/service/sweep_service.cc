@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/service/explain.h"
 #include "coordinator/service/reactors.h"
 #include "coordinator/service/services.h"
 #include "coordinator/spec/plan.h"
@@ -62,34 +63,38 @@ absl::Status AddStages(Database* database, v1::SweepStatus* sweep) {
 
 }  // namespace
 
+absl::StatusOr<v1::SweepStatus> ReadSweepStatus(Database* database,
+                                                const std::string& name) {
+  Statement query = database->Prepare(
+      "SELECT cells_total, cells_expanded < cells_total, sweep.submitted_us, "
+      "sweep.cancelled_us != 0 FROM sweep JOIN sweep_revision USING (sweep_id, "
+      "revision) WHERE name = ?");
+  query.Bind(name);
+  ASSIGN_OR_RETURN(const bool row, query.Step());
+  if (!row)
+    return absl::NotFoundError(absl::StrCat("there is no sweep '", name, "'"));
+  v1::SweepStatus sweep;
+  sweep.set_name(name);
+  sweep.set_cells(static_cast<uint64_t>(query.Integer(0)));
+  sweep.set_expanding(query.Integer(1) != 0);
+  sweep.set_submitted_us(query.Integer(2));
+  sweep.set_cancelled(query.Integer(3) != 0);
+  RETURN_IF_ERROR(AddStages(database, &sweep));
+  RETURN_IF_ERROR(AddFailures(database, &sweep));
+  return sweep;
+}
+
 absl::StatusOr<v1::StatusResponse> ReadStatus(
     const std::string& database_file, const v1::StatusRequest& request) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Database> database,
                    OpenForReading(database_file));
   RETURN_IF_ERROR(
       database->Execute("BEGIN"));  // one moment for all the numbers
-  Statement query = database->Prepare(
-      "SELECT name, cells_total, cells_expanded < cells_total, "
-      "sweep.submitted_us, sweep.cancelled_us != 0 FROM sweep "
-      "JOIN sweep_revision USING (sweep_id, revision) WHERE ?1 = '' OR name = "
-      "?1 ORDER BY sweep_id DESC LIMIT 1");
-  query.Bind(request.sweep());
-  ASSIGN_OR_RETURN(const bool row, query.Step());
-  if (!row) {
-    return absl::NotFoundError(
-        request.sweep().empty()
-            ? std::string("there is no sweep yet")
-            : absl::StrCat("there is no sweep '", request.sweep(), "'"));
-  }
+  ASSIGN_OR_RETURN(const std::string name,
+                   SweepNamed(database.get(), request.sweep()));
   v1::StatusResponse response;
-  v1::SweepStatus* sweep = response.add_sweeps();
-  sweep->set_name(query.Text(0));
-  sweep->set_cells(static_cast<uint64_t>(query.Integer(1)));
-  sweep->set_expanding(query.Integer(2) != 0);
-  sweep->set_submitted_us(query.Integer(3));
-  sweep->set_cancelled(query.Integer(4) != 0);
-  RETURN_IF_ERROR(AddStages(database.get(), sweep));
-  RETURN_IF_ERROR(AddFailures(database.get(), sweep));
+  ASSIGN_OR_RETURN(*response.add_sweeps(),
+                   ReadSweepStatus(database.get(), name));
   return response;
 }
 
@@ -139,6 +144,21 @@ grpc::ServerUnaryReactor* SweepServiceImpl::Submit(
   return reactor;
 }
 
+void SweepServiceImpl::AddLive(v1::SweepStatus* status) const {
+  const auto [done, total] = loop_->running_steps();
+  status->set_running_steps_done(done);
+  status->set_running_steps_total(total);
+  for (v1::StageProgress& progress : *status->mutable_stages()) {
+    const std::optional<Stage> stage = StageFromName(progress.stage());
+    if (stage.has_value()) progress.set_mean_job_us(loop_->mean_job_us(*stage));
+  }
+}
+
+void SweepServiceImpl::Complete(v1::WatchResponse* response) const {
+  AddLive(response->mutable_status());
+  response->set_workers(loop_->workers());
+}
+
 grpc::ServerUnaryReactor* SweepServiceImpl::Status(
     grpc::CallbackServerContext* /*context*/, const v1::StatusRequest* request,
     v1::StatusResponse* response) {
@@ -150,9 +170,7 @@ grpc::ServerUnaryReactor* SweepServiceImpl::Status(
     *response = *std::move(read);
     response->set_workers(loop_->workers());
     response->set_epoch(loop_->epoch());
-    const auto [done, total] = loop_->running_steps();
-    response->mutable_sweeps(0)->set_running_steps_done(done);
-    response->mutable_sweeps(0)->set_running_steps_total(total);
+    AddLive(response->mutable_sweeps(0));
   }
   reactor->Done()(status);
   return reactor;
@@ -168,6 +186,36 @@ grpc::ServerUnaryReactor* SweepServiceImpl::Retry(
     grpc::CallbackServerContext* /*context*/, const v1::RetryRequest* request,
     v1::RetryResponse* response) {
   return PostTo(loop_, request, response);
+}
+
+grpc::ServerUnaryReactor* SweepServiceImpl::Explain(
+    grpc::CallbackServerContext* /*context*/, const v1::ExplainRequest* request,
+    v1::ExplainResponse* response) {
+  auto* reactor = new PostedReactor();
+  const absl::Status status = FindExplained(database_file_, *request, response);
+  if (!status.ok()) {
+    reactor->Done()(status);
+    return reactor;
+  }
+  loop_->Post(ExplainCall{request, response, reactor->Done()});
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* SweepServiceImpl::ListWorkers(
+    grpc::CallbackServerContext* /*context*/,
+    const v1::ListWorkersRequest* request, v1::ListWorkersResponse* response) {
+  return PostTo(loop_, request, response);
+}
+
+grpc::ServerUnaryReactor* SweepServiceImpl::Drain(
+    grpc::CallbackServerContext* /*context*/, const v1::DrainRequest* request,
+    v1::DrainResponse* response) {
+  return PostTo(loop_, request, response);
+}
+
+grpc::ServerWriteReactor<v1::WatchResponse>* SweepServiceImpl::Watch(
+    grpc::CallbackServerContext* /*context*/, const v1::WatchRequest* request) {
+  return watches_.Start(*request);
 }
 
 }  // namespace iclsweep

@@ -48,9 +48,7 @@ class SqliteStore final : public Store {
   absl::Status EndAttempt(const AttemptEnd& attempt) override;
   absl::Status InsertResult(const Completion& completion,
                             int64_t now_us) override;
-  absl::Status InsertEvent(absl::string_view kind, JobId job, uint32_t attempt,
-                           WorkerId worker, absl::string_view text,
-                           int64_t now_us) override;
+  absl::Status InsertEvent(const EventRow& event, int64_t now_us) override;
   absl::StatusOr<std::optional<JobPayload>> Payload(JobId job) override;
   absl::StatusOr<std::optional<JobIdentity>> Identity(JobId job) override;
   absl::StatusOr<std::vector<JobId>> FailedJobs(SweepId sweep,

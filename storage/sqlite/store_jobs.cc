@@ -83,19 +83,18 @@ absl::Status SqliteStore::EndAttempt(const AttemptEnd& attempt) {
       .Run();
 }
 
-absl::Status SqliteStore::InsertEvent(absl::string_view kind, JobId job,
-                                      uint32_t attempt, WorkerId worker,
-                                      absl::string_view text, int64_t now_us) {
+absl::Status SqliteStore::InsertEvent(const EventRow& event, int64_t now_us) {
   return db_
       ->Prepare(
-          "INSERT INTO event (at_us, kind, job_id, attempt_number, "
-          "worker_id, text) VALUES (?, ?, ?, ?, ?, ?)")
+          "INSERT INTO event (at_us, kind, sweep_id, job_id, attempt_number, "
+          "worker_id, text) VALUES (?, ?, ?, ?, ?, ?, ?)")
       .Bind(now_us)
-      .Bind(kind)
-      .Bind(job.value)
-      .Bind(int64_t{attempt})
-      .Bind(worker.value)
-      .Bind(text)
+      .Bind(event.kind)
+      .Bind(event.sweep.value)
+      .Bind(event.lease.job.value)
+      .Bind(int64_t{event.lease.attempt})
+      .Bind(event.worker.value)
+      .Bind(event.text)
       .Run();
 }
 

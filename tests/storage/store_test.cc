@@ -538,7 +538,7 @@ TEST_F(StoreTest, TextIsKeptByteForByte) {
     end.log_tail = hostile;
     EXPECT_OK(store_->EndAttempt(end));
     EXPECT_OK(
-        store_->InsertEvent("kind", lease.job, 1, WorkerId{}, hostile, 5));
+        store_->InsertEvent({"kind", {}, lease, {}, hostile}, 5));
   });
   EXPECT_THAT(Rows("SELECT message FROM attempt"), ElementsAre(hostile));
   EXPECT_THAT(Rows("SELECT log_tail FROM attempt"), ElementsAre(hostile));

@@ -71,6 +71,12 @@ void Agent::Stop(Cause cause) {
   if (!running) link_->Cancel();  // an idle worker sits in a poll
 }
 
+void Agent::Drain() {
+  MutexLock lock(&mu_);
+  draining_ = true;
+  if (!stopping_) stop_cause_ = Cause::kDrained;
+}
+
 bool Agent::Pause(int64_t micros) {
   MutexLock lock(&mu_);
   if (!stopping_) lock.WaitFor(wake_, std::chrono::microseconds(micros));
@@ -131,25 +137,26 @@ bool Agent::MustRegister() {
 absl::Status Agent::TakeTurn() {
   if (MustRegister()) RETURN_IF_ERROR(RegisterUntilAccepted());
   RETURN_IF_ERROR(DeliverSpool());
-  const absl::StatusOr<std::vector<LeasedWork>> leased = AskForWork();
+  const absl::StatusOr<LeaseReply> leased = AskForWork();
   if (absl::IsNotFound(leased.status())) {
     MutexLock lock(&mu_);
     must_register_ = true;
     return absl::OkStatus();
   }
   if (!leased.ok()) return leased.status();
-  if (leased->empty()) return absl::OkStatus();
-  absl::Status status = RunBundle(*leased);
+  if (leased->drain) Drain();
+  if (leased->jobs.empty()) return absl::OkStatus();
+  absl::Status status = RunBundle(leased->jobs);
   last_work_us_ = clock_->MonotonicMicros();
   return status;
 }
 
-absl::StatusOr<std::vector<LeasedWork>> Agent::AskForWork() {
+absl::StatusOr<LeaseReply> Agent::AskForWork() {
   // However often it is sent, nothing is leased twice.
   const std::string request =
       absl::StrCat(slot_->uuid(), "-", worker().value, "-", ++requests_);
   for (Repeat repeat("ask for work", clock_);;) {
-    absl::StatusOr<std::vector<LeasedWork>> leased =
+    absl::StatusOr<LeaseReply> leased =
         link_->Lease(worker(), request, options_.bundle, options_.poll_us);
     if (leased.ok()) repeat.Answered();
     if (leased.ok() || stopping_ || !TryAgain(leased.status()) ||
@@ -429,9 +436,10 @@ absl::Status Agent::HandIn(const Completion& completion) {
 void Agent::SyncOnce() {
   const absl::StatusOr<SyncReply> reply = link_->Sync(worker(), Held());
   if (!reply.ok()) return;  // the next one, or the lease's end, will tell
+  if (reply->drain) Drain();
+  if (reply->drain_now) Stop(Cause::kDrained);
   MutexLock lock(&mu_);
   must_register_ |= reply->register_again;
-  draining_ |= reply->drain;
   for (const LeaseRef& lease : reply->revoked) Drop(lease);
 }
 

@@ -58,12 +58,14 @@ class Agent {
 
  private:
   absl::Status Work();
+  // Gives back what has not begun, and leaves when the running job is done.
+  void Drain();
   // Drained, or idle for too long.
   bool MayLeave();
   bool MustRegister();
   // Delivers what is spooled, asks for work once, and does it.
   absl::Status TakeTurn();
-  absl::StatusOr<std::vector<LeasedWork>> AskForWork();
+  absl::StatusOr<LeaseReply> AskForWork();
   absl::Status RegisterUntilAccepted();
   absl::Status Accept(Registration registration);
   absl::Status CheckSharedArtifacts(const Registration& registration) const;

@@ -47,10 +47,16 @@ struct LeasedWork {
   std::function<absl::StatusOr<StageResult>(const StageContext&)> run;
 };
 
+struct LeaseReply {
+  std::vector<LeasedWork> jobs;  // empty: nothing to do
+  bool drain = false;            // leave
+};
+
 struct SyncReply {
   std::vector<LeaseRef> revoked;
   bool register_again = false;
-  bool drain = false;
+  bool drain = false;      // leave when the running job is done
+  bool drain_now = false;  // save the running job, give it back and leave
 };
 
 enum class Delivery { kCommitted, kAlreadyCommitted, kStale };
@@ -61,11 +67,12 @@ class WorkerLink {
   virtual absl::StatusOr<Registration> Register(
       const SlotIdentity& slot, const std::vector<LeaseProgress>& held,
       const Predecessor& predecessor) = 0;
-  // Waits up to wait_us for work, at most max_jobs of it. Empty: nothing to do.
-  // InvalidArgument: the coordinator sent what this worker refuses.
-  virtual absl::StatusOr<std::vector<LeasedWork>> Lease(
-      WorkerId worker, const std::string& request, uint32_t max_jobs,
-      int64_t wait_us) = 0;
+  // Waits up to wait_us for work, at most max_jobs of it. InvalidArgument: the
+  // coordinator sent what this worker refuses.
+  virtual absl::StatusOr<LeaseReply> Lease(WorkerId worker,
+                                           const std::string& request,
+                                           uint32_t max_jobs,
+                                           int64_t wait_us) = 0;
   virtual absl::StatusOr<SyncReply> Sync(
       WorkerId worker, const std::vector<LeaseProgress>& held) = 0;
   // `encoded`: what Encode made; as many answers. InvalidArgument: one of them

@@ -81,10 +81,10 @@ class GrpcLink final : public WorkerLink {
     return registration;
   }
 
-  absl::StatusOr<std::vector<LeasedWork>> Lease(WorkerId worker,
-                                                const std::string& request_id,
-                                                uint32_t max_jobs,
-                                                int64_t wait_us) override {
+  absl::StatusOr<LeaseReply> Lease(WorkerId worker,
+                                   const std::string& request_id,
+                                   uint32_t max_jobs,
+                                   int64_t wait_us) override {
     v1::LeaseRequest request;
     request.set_worker_id(worker.value);
     request.set_request_id(request_id);
@@ -95,10 +95,11 @@ class GrpcLink final : public WorkerLink {
                            std::chrono::duration_cast<std::chrono::seconds>(
                                std::chrono::microseconds(wait_us)) +
                                kCallDeadline));
-    std::vector<LeasedWork> leased;
+    LeaseReply reply;
+    reply.drain = response.drain();
     for (const v1::LeasedJob& job : response.jobs())
-      leased.push_back(WorkOf(job));
-    return leased;
+      reply.jobs.push_back(WorkOf(job));
+    return reply;
   }
 
   absl::StatusOr<SyncReply> Sync(
@@ -113,6 +114,7 @@ class GrpcLink final : public WorkerLink {
     SyncReply reply;
     reply.register_again = response.register_again();
     reply.drain = response.drain();
+    reply.drain_now = response.drain_now();
     for (const v1::HeldLease& revoked : response.revoked())
       reply.revoked.push_back(FromWire(revoked).lease);
     return reply;

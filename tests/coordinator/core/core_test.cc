@@ -369,6 +369,138 @@ TEST_F(CoreTest, WorkerOfAnotherVersionIsNeverGivenThatStage) {
                   "no connected worker runs this version of stage train"));
 }
 
+// ---- draining
+
+TEST_F(CoreTest, DrainedWorkerGetsNoMoreJobsAndIsToldToLeave) {
+  Add({Job(1), Job(2)});
+  Register(1, "a");
+  Register(2, "b");
+  const LeaseRef lease = Lease(1);
+  core_.Apply(DrainRequested{{WorkerId{1}}, /*now=*/false}, now_);
+  const Effects synced = Sync(1, lease);
+  EXPECT_TRUE(synced.drain);
+  EXPECT_FALSE(synced.drain_now);
+  EXPECT_THAT(synced.revoked, IsEmpty()) << "what it runs is finished";
+  EXPECT_EQ(Done(1, lease).verdict, Verdict::kCommitted);
+  const Effects asked = core_.Apply(
+      LeaseRequested{WorkerId{1}, "more", 1, now_ + 10'000'000}, now_);
+  ASSERT_THAT(asked.answers, SizeIs(1)) << "it is not kept waiting";
+  EXPECT_TRUE(asked.answers[0].drain);
+  EXPECT_THAT(asked.answers[0].leases, IsEmpty());
+  EXPECT_EQ(Lease(2).job, JobId{2}) << "another worker goes on";
+}
+
+TEST_F(CoreTest, DrainingAnswersAParkedPoll) {
+  Register(1, "a");
+  core_.Apply(LeaseRequested{WorkerId{1}, "parked", 1, now_ + 10'000'000},
+              now_);
+  const Effects effects =
+      core_.Apply(DrainRequested{{WorkerId{1}}, /*now=*/true}, now_);
+  ASSERT_THAT(effects.answers, SizeIs(1));
+  EXPECT_TRUE(effects.answers[0].drain);
+  EXPECT_THAT(Add({Job(1)}).attempts_started, IsEmpty());
+  EXPECT_TRUE(core_.Apply(Synced{WorkerId{1}, {}}, now_).drain_now);
+}
+
+TEST_F(CoreTest, NextProcessOfADrainedSlotWorksAgain) {
+  Register(1, "a");
+  core_.Apply(DrainRequested{{WorkerId{1}}, /*now=*/false}, now_);
+  Add({Job(1)});
+  Register(2, "a");
+  EXPECT_EQ(Lease(2).job, JobId{1});
+  EXPECT_FALSE(core_.Apply(Synced{WorkerId{2}, {}}, now_).drain);
+}
+
+// ---- explanations
+
+TEST_F(CoreTest, ExplainsEveryStateOfAJob) {
+  Add({Job(1, {}, Stage::kTrain), Job(2, {JobId{1}}, Stage::kEvaluate),
+       Job(3, {}, Stage::kTheory)});
+  EXPECT_EQ(core_.Explain(JobId{1}), "ready, but no worker is connected");
+  EXPECT_EQ(core_.Explain(JobId{2}), "waits for train job 1 (ready)");
+  Register(1, "a");
+  EXPECT_EQ(core_.Explain(JobId{1}),
+            "ready, waits for a free worker (1 runs its stage)");
+  const LeaseRef lease = Lease(1);
+  EXPECT_EQ(core_.Explain(JobId{1}),
+            "leased to worker 1, which has not confirmed it yet");
+  Sync(1, lease, /*checkpointed=*/false, /*waiting=*/true);
+  EXPECT_EQ(core_.Explain(JobId{1}),
+            "leased to worker 1, waits for its turn in a bundle");
+  LeaseProgress progress{lease};
+  progress.steps_done = 20;
+  progress.steps_total = 50;
+  core_.Apply(Synced{WorkerId{1}, {progress}}, now_);
+  EXPECT_EQ(core_.Explain(JobId{1}),
+            "runs on worker 1 (attempt 1, step 20 of 50)");
+  core_.Apply(DrainRequested{{WorkerId{1}}, /*now=*/false}, now_);
+  EXPECT_EQ(core_.Explain(JobId{3}),
+            "ready, but every worker that could run it is being drained");
+  Failed(1, lease, Cause::kInvalid);
+  EXPECT_EQ(core_.Explain(JobId{1}), "failed with attempt 1");
+  EXPECT_EQ(core_.Explain(JobId{2}),
+            "cannot run: train job 1 (failed) is what it needs");
+  EXPECT_EQ(core_.Explain(JobId{9}), "not known to the scheduler");
+}
+
+TEST_F(CoreTest, ExplainsWhatAWorkerDoes) {
+  Register(1, "a", StageBit(Stage::kTheory));
+  EXPECT_EQ(core_.ExplainWorker(WorkerId{1}),
+            "idle: no active sweep has an open job");
+  Add({Job(1, {}, Stage::kTrain), Job(2, {}, Stage::kTrain)});
+  EXPECT_EQ(core_.ExplainWorker(WorkerId{1}),
+            "idle: 2 jobs are ready, of stages that its version computes "
+            "differently");
+  Register(2, "b");
+  Lease(2);
+  EXPECT_EQ(core_.ExplainWorker(WorkerId{2}), "works");
+  Register(3, "c", /*stages=*/0);
+  EXPECT_THAT(core_.ExplainWorker(WorkerId{3}),
+              ::testing::HasSubstr("computes every stage differently"));
+  Pass(kLease + 1);
+  EXPECT_EQ(core_.ExplainWorker(WorkerId{1}),
+            "gone: said goodbye, or not heard of for a lease's time");
+  EXPECT_EQ(core_.ExplainWorker(WorkerId{7}), "not known to the scheduler");
+}
+
+TEST_F(CoreTest, ListsWorkersThatAreConnectedOrHoldSomething) {
+  Add({Job(1), Job(2)});
+  Register(1, "a");
+  Register(2, "b");
+  const LeaseRef lease = Lease(1);
+  LeaseProgress progress{lease};
+  progress.steps_total = 5;
+  core_.Apply(Synced{WorkerId{1}, {progress}}, now_);
+  now_ += 7;
+  core_.Apply(Departed{WorkerId{2}}, now_);
+  std::vector<WorkerView> workers = core_.Workers();
+  ASSERT_THAT(workers, SizeIs(1)) << "who said goodbye is gone";
+  EXPECT_EQ(workers[0].id, WorkerId{1});
+  EXPECT_TRUE(workers[0].connected);
+  EXPECT_EQ(workers[0].heard_us, now_ - 7);
+  ASSERT_TRUE(workers[0].running.has_value());
+  EXPECT_EQ(workers[0].running->lease, lease);
+  EXPECT_EQ(workers[0].waiting, 0);
+}
+
+TEST_F(CoreTest, GroupsASweepsJobsByStageAndState) {
+  std::vector<NewJob> jobs = {Job(1, {}, Stage::kTrain),
+                              Job(2, {JobId{1}}, Stage::kEvaluate),
+                              Job(3, {JobId{1}}, Stage::kEvaluate)};
+  for (NewJob& job : jobs) job.sweep = SweepId{1};
+  Add(jobs);
+  NewJob other = Job(4);
+  other.sweep = SweepId{2};
+  Add({other});
+  const std::vector<JobGroup> groups = core_.GroupsOf(SweepId{1});
+  ASSERT_THAT(groups, SizeIs(2));
+  EXPECT_EQ(groups[0].first, JobId{1});
+  EXPECT_EQ(groups[0].state, JobState::kReady);
+  EXPECT_EQ(groups[1].first, JobId{2});
+  EXPECT_EQ(groups[1].jobs, 2);
+  EXPECT_EQ(groups[1].state, JobState::kBlocked);
+}
+
 TEST_F(CoreTest, SilentWorkersAreNotConnected) {
   Register(1, "a");
   Register(2, "b");

@@ -104,10 +104,8 @@ class FaultyStore final : public Store {
       return absl::UnavailableError("result: database or disk is full");
     return store_->InsertResult(completion, now_us);
   }
-  absl::Status InsertEvent(absl::string_view kind, JobId job, uint32_t attempt,
-                           WorkerId worker, absl::string_view text,
-                           int64_t now_us) override {
-    return store_->InsertEvent(kind, job, attempt, worker, text, now_us);
+  absl::Status InsertEvent(const EventRow& event, int64_t now_us) override {
+    return store_->InsertEvent(event, now_us);
   }
   absl::StatusOr<std::optional<JobPayload>> Payload(JobId job) override {
     ASSIGN_OR_RETURN(std::optional<JobPayload> payload, store_->Payload(job));

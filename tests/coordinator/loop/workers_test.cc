@@ -274,8 +274,8 @@ TEST_F(LoopWorkersTest, FailureIsChargedOnceAndItsSecondDeliveryIsStale) {
   EXPECT_EQ(Complete(worker, failed), v1::COMPLETION_VERDICT_STALE);
   EXPECT_THAT(Rows("SELECT number, outcome, cause, message FROM attempt"),
               ElementsAre("1|failed|failed|told so"));
-  EXPECT_THAT(Rows("SELECT kind, text FROM event"),
-              ElementsAre("attempt_failed|failed: told so"));
+  EXPECT_THAT(Rows("SELECT text FROM event WHERE kind = 'attempt_failed'"),
+              ElementsAre("failed: told so"));
   EXPECT_THAT(Rows("SELECT state FROM job"), ElementsAre("ready"));
 }
 
@@ -482,8 +482,10 @@ TEST_F(LoopWorkersTest, RunningStepsAreThoseOfLivingWorkers) {
   Sync(a, {progress_a});
   Sync(b, {progress_b});
   EXPECT_EQ(loop_->running_steps(), (std::pair<uint64_t, uint64_t>(15, 150)));
-  clock_.Advance(kLeaseUs + 1);  // b has died
-  Sync(a, {progress_a});
+  for (int i = 0; i < 2; ++i) {  // b has died
+    clock_.Advance(kLeaseUs / 2 + 1);
+    Sync(a, {progress_a});
+  }
   EXPECT_EQ(loop_->running_steps(), (std::pair<uint64_t, uint64_t>(10, 100)));
 }
 

@@ -36,6 +36,15 @@ class SweepServiceTest : public testing::ServiceFixture {
     ASSERT_THAT(response.verdicts(),
                 ElementsAre(v1::COMPLETION_VERDICT_COMMITTED));
   }
+  absl::StatusOr<v1::ExplainResponse> Explain(
+      const v1::ExplainRequest& request) {
+    grpc::ClientContext context;
+    v1::ExplainResponse response;
+    const absl::Status status =
+        FromGrpcStatus(sweeps_->Explain(&context, request, &response));
+    if (!status.ok()) return status;
+    return response;
+  }
   int requests_ = 0;
 };
 
@@ -143,6 +152,150 @@ TEST_F(SweepServiceTest, EmptyNameIsTheNewestSweep) {
   ASSERT_OK(Submit(NoopSweep("newer", 0, 1), &response));
   ASSERT_OK_AND_ASSIGN(const v1::StatusResponse status, Status(""));
   EXPECT_EQ(status.sweeps(0).name(), "newer");
+}
+
+TEST_F(SweepServiceTest, ExplainFindsACellsJobsAndHowTheyFailed) {
+  v1::SubmitResponse submitted;
+  ASSERT_OK(Submit(NoopSweep("s", 0, 2), &submitted));
+  RunOne(Register("slot"), /*done=*/false, "cannot be done");
+  v1::ExplainRequest request;
+  request.set_cell(0);
+  ASSERT_OK_AND_ASSIGN(const v1::ExplainResponse cell, Explain(request));
+  EXPECT_EQ(cell.sweep(), "s");
+  ASSERT_THAT(cell.jobs(), SizeIs(1));
+  EXPECT_EQ(cell.jobs(0).state(), "failed");
+  EXPECT_EQ(cell.jobs(0).reason(),
+            "failed with attempt 1: invalid: cannot be done");
+  request.set_cell(7);
+  EXPECT_THAT(Explain(request).status(),
+              StatusIs(absl::StatusCode::kNotFound,
+                       HasSubstr("sweep s has no cell 7")));
+}
+
+TEST_F(SweepServiceTest, ExplainFindsAJobByItsIdOrKey) {
+  v1::SubmitResponse submitted;
+  ASSERT_OK(Submit(NoopSweep("s", 0, 2), &submitted));
+  const std::string key =
+      Rows("SELECT lower(hex(key)) FROM job WHERE job_id = 2")[0];
+  for (const std::string& job : {std::string("2"), key, key.substr(0, 9)}) {
+    v1::ExplainRequest request;
+    request.set_job(job);
+    ASSERT_OK_AND_ASSIGN(const v1::ExplainResponse found, Explain(request));
+    ASSERT_THAT(found.jobs(), SizeIs(1));
+    EXPECT_EQ(found.jobs(0).job_id(), 2) << job;
+    EXPECT_EQ(found.jobs(0).key(), key);
+  }
+  const struct {
+    const char* job;
+    absl::StatusCode code;
+    const char* message;
+  } cases[] = {
+      {"9", absl::StatusCode::kNotFound, "there is no job 9"},
+      {"ffffffff0", absl::StatusCode::kNotFound, "begins with ffffffff0"},
+      {"abc", absl::StatusCode::kInvalidArgument, "'abc'"},
+  };
+  for (const auto& c : cases) {
+    v1::ExplainRequest request;
+    request.set_job(c.job);
+    EXPECT_THAT(Explain(request).status(),
+                StatusIs(c.code, HasSubstr(c.message)));
+  }
+}
+
+// ---- watching
+
+TEST_F(SweepServiceTest, WatchTellsEventsAndEndsWithTheSweep) {
+  v1::SubmitResponse submitted;
+  ASSERT_OK(Submit(NoopSweep("s", 0, 1), &submitted));
+  grpc::ClientContext context;
+  v1::WatchRequest request;
+  auto stream = sweeps_->Watch(&context, request);
+  v1::WatchResponse response;
+  ASSERT_TRUE(stream->Read(&response));
+  EXPECT_EQ(response.status().name(), "s");
+  EXPECT_FALSE(response.status().finished());
+  std::vector<std::string> kinds;
+  const auto note = [&] {
+    for (const v1::Event& event : response.events())
+      kinds.push_back(event.kind());
+  };
+  note();
+  RunOne(Register("slot"), /*done=*/true);
+  while (stream->Read(&response)) note();
+  EXPECT_OK(FromGrpcStatus(stream->Finish()));
+  EXPECT_TRUE(response.status().finished());
+  EXPECT_THAT(kinds, ElementsAre("coordinator_started", "sweep_submitted",
+                                 "sweep_expanded", "worker_registered",
+                                 "sweep_finished"));
+  // Going on after what was read: nothing twice.
+  grpc::ClientContext again;
+  request.set_after_sequence(response.sequence() - 1);
+  stream = sweeps_->Watch(&again, request);
+  ASSERT_TRUE(stream->Read(&response));
+  ASSERT_THAT(response.events(), SizeIs(1));
+  EXPECT_EQ(response.events(0).kind(), "sweep_finished");
+  EXPECT_FALSE(stream->Read(&response));
+  EXPECT_OK(FromGrpcStatus(stream->Finish()));
+}
+
+TEST_F(SweepServiceTest, WatchTellsNothingOfOtherSweeps) {
+  v1::SubmitResponse submitted;
+  ASSERT_OK(Submit(NoopSweep("mine", 0, 1), &submitted));
+  ASSERT_OK(Submit(NoopSweep("other", 5, 6), &submitted));
+  const int64_t worker = Register("slot");
+  RunOne(worker, /*done=*/true);
+  RunOne(worker, /*done=*/false, "of another sweep");
+  grpc::ClientContext context;
+  v1::WatchRequest request;
+  request.set_sweep("mine");
+  const auto stream = sweeps_->Watch(&context, request);
+  v1::WatchResponse response;
+  while (stream->Read(&response)) {
+    for (const v1::Event& event : response.events()) {
+      EXPECT_NE(event.sweep(), "other") << event.kind();
+      EXPECT_NE(event.kind(), "attempt_failed");
+    }
+  }
+  EXPECT_OK(FromGrpcStatus(stream->Finish()));
+}
+
+TEST_F(SweepServiceTest, WatchOfAnUnknownSweepIsNotFound) {
+  grpc::ClientContext context;
+  v1::WatchRequest request;
+  request.set_sweep("none");
+  const auto stream = sweeps_->Watch(&context, request);
+  v1::WatchResponse response;
+  EXPECT_FALSE(stream->Read(&response));
+  EXPECT_THAT(FromGrpcStatus(stream->Finish()),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("'none'")));
+}
+
+TEST_F(SweepServiceTest, StoppingEndsTheStreams) {
+  v1::SubmitResponse submitted;
+  ASSERT_OK(Submit(NoopSweep("s", 0, 1), &submitted));
+  grpc::ClientContext context;
+  const auto stream = sweeps_->Watch(&context, v1::WatchRequest());
+  v1::WatchResponse response;
+  ASSERT_TRUE(stream->Read(&response));
+  coordinator_->Stop();
+  while (stream->Read(&response)) {
+  }
+  EXPECT_THAT(FromGrpcStatus(stream->Finish()),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("stopping")));
+}
+
+TEST_F(SweepServiceTest, CancelledStreamIsForgotten) {
+  v1::SubmitResponse submitted;
+  ASSERT_OK(Submit(NoopSweep("s", 0, 1), &submitted));
+  for (int i = 0; i < 20; ++i) {
+    grpc::ClientContext context;
+    const auto stream = sweeps_->Watch(&context, v1::WatchRequest());
+    v1::WatchResponse response;
+    ASSERT_TRUE(stream->Read(&response));
+    context.TryCancel();
+    EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  }
+  coordinator_->Stop();  // hangs when one is still under way
 }
 
 }  // namespace

@@ -274,6 +274,42 @@ TEST_F(AgentStopTest, DrainedWorkerFinishesItsJobAndLeaves) {
                                        HasSubstr("complete 101 {1/1 done")));
 }
 
+TEST_F(AgentStopTest, WorkerToldToDrainByALeaseFinishesWhatItWasGiven) {
+  link_.drain = true;
+  link_.leases.emplace_back(Work(1, 1, Succeed));
+  link_.on_idle = nullptr;
+  EXPECT_OK(Run());
+  EXPECT_THAT(link_.log(), ElementsAre(HasSubstr("register"), "lease 101",
+                                       HasSubstr("release 101 1/1 drained")));
+}
+
+TEST_F(AgentStopTest, IdleWorkerToldToDrainLeaves) {
+  link_.drain = true;
+  link_.on_idle = nullptr;
+  EXPECT_OK(Run());
+  EXPECT_THAT(link_.log(), ElementsAre(HasSubstr("register"), "lease 101"));
+  EXPECT_THAT(link_.left(), ElementsAre(101));
+}
+
+TEST_F(AgentStopTest, WorkerDrainedAtOnceSavesItsJobAndGivesItBack) {
+  BeatFast();
+  link_.on_sync = [&] {
+    SyncReply reply;
+    reply.drain = reply.drain_now = running_;
+    return reply;
+  };
+  link_.leases.emplace_back(Work(
+      1, 1, [&](const StageContext& context) -> absl::StatusOr<StageResult> {
+        running_ = true;
+        while (!context.Stopped()) std::this_thread::yield();
+        return absl::CancelledError("saved");
+      }));
+  link_.on_idle = nullptr;
+  EXPECT_OK(Run());
+  EXPECT_THAT(link_.log(), ElementsAre(HasSubstr("register"), "lease 101",
+                                       HasSubstr("release 101 1/1 drained")));
+}
+
 // ---- the coordinator has forgotten the worker
 
 TEST_F(AgentStopTest, RegisteringAgainWhileRunningKeepsTheLease) {

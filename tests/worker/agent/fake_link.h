@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -40,6 +41,7 @@ class FakeLink final : public WorkerLink {
   std::deque<absl::StatusOr<Delivery>> deliveries;
   std::deque<absl::Status> releases;
   Registration default_registration;
+  std::atomic<bool> drain = false;  // every lease is answered with it
   // Called on the agent's thread when the leases are used up; must make Run
   // end. Before a Register, a Lease and a Complete is answered.
   std::function<void()> on_idle;
@@ -64,8 +66,9 @@ class FakeLink final : public WorkerLink {
     registration.worker = WorkerId{100 + registered_};
     return registration;
   }
-  absl::StatusOr<Work> Lease(WorkerId worker, const std::string& request,
-                             uint32_t max_jobs, int64_t wait_us) override {
+  absl::StatusOr<LeaseReply> Lease(WorkerId worker, const std::string& request,
+                                   uint32_t max_jobs,
+                                   int64_t wait_us) override {
     Write(absl::StrCat("lease ", worker.value));
     if (on_lease) on_lease();
     {
@@ -73,7 +76,8 @@ class FakeLink final : public WorkerLink {
       requests_.push_back(request);
       waits_.push_back(wait_us);
       max_jobs_.push_back(max_jobs);
-      if (!leases.empty()) return Pop(&leases);
+      if (!leases.empty()) return ReplyOf(Pop(&leases));
+      if (drain) return ReplyOf(Work());
     }
     if (on_idle) on_idle();
     MutexLock lock(&mu_);
@@ -163,6 +167,10 @@ class FakeLink final : public WorkerLink {
   }
 
  private:
+  absl::StatusOr<LeaseReply> ReplyOf(const absl::StatusOr<Work>& work) const {
+    if (!work.ok()) return work.status();
+    return LeaseReply{*work, drain};
+  }
   template <typename T>
   static T Pop(std::deque<T>* queue) {
     T front = std::move(queue->front());

@@ -124,11 +124,10 @@ class GrpcLinkTest : public ::testing::Test {
   LeasedWork LeaseOne(const v1::LeasedJob& job) {
     service_.lease_response.Clear();
     *service_.lease_response.add_jobs() = job;
-    absl::StatusOr<std::vector<LeasedWork>> leased =
-        link_->Lease(WorkerId{1}, "r", 7, 1000);
+    absl::StatusOr<LeaseReply> leased = link_->Lease(WorkerId{1}, "r", 7, 1000);
     EXPECT_TRUE(leased.ok()) << leased.status();
-    EXPECT_THAT(*leased, SizeIs(1));
-    return leased->at(0);
+    EXPECT_THAT(leased->jobs, SizeIs(1));
+    return leased->jobs.at(0);
   }
 
   FakeService service_;
@@ -215,9 +214,17 @@ TEST_F(GrpcLinkTest, LeasedWorkRunsItsJob) {
 }
 
 TEST_F(GrpcLinkTest, NothingToDoIsAnEmptyLease) {
-  ASSERT_OK_AND_ASSIGN(const std::vector<LeasedWork> work,
+  ASSERT_OK_AND_ASSIGN(const LeaseReply reply,
                        link_->Lease(WorkerId{1}, "r", 1, 0));
-  EXPECT_THAT(work, IsEmpty());
+  EXPECT_THAT(reply.jobs, IsEmpty());
+  EXPECT_FALSE(reply.drain);
+}
+
+TEST_F(GrpcLinkTest, LeaseTellsToDrain) {
+  service_.lease_response.set_drain(true);
+  ASSERT_OK_AND_ASSIGN(const LeaseReply reply,
+                       link_->Lease(WorkerId{1}, "r", 1, 0));
+  EXPECT_TRUE(reply.drain);
 }
 
 TEST_F(GrpcLinkTest, ArtifactsOfDependenciesArePassedOn) {
@@ -273,6 +280,7 @@ TEST_F(GrpcLinkTest, JobThatIsNotWhatItsKeySaysIsNeverRun) {
 TEST_F(GrpcLinkTest, SyncSendsProgressAndReadsOrders) {
   service_.sync_response.set_register_again(true);
   service_.sync_response.set_drain(true);
+  service_.sync_response.set_drain_now(true);
   v1::HeldLease* revoked = service_.sync_response.add_revoked();
   revoked->set_job_id(4);
   revoked->set_attempt(5);
@@ -281,6 +289,7 @@ TEST_F(GrpcLinkTest, SyncSendsProgressAndReadsOrders) {
       link_->Sync(WorkerId{3}, {LeaseProgress{{JobId{4}, 5}, 6, 7, 8, true}}));
   EXPECT_TRUE(reply.register_again);
   EXPECT_TRUE(reply.drain);
+  EXPECT_TRUE(reply.drain_now);
   EXPECT_THAT(reply.revoked, ElementsAre(LeaseRef{JobId{4}, 5}));
   EXPECT_EQ(service_.synced.worker_id(), 3);
   ASSERT_THAT(service_.synced.held(), SizeIs(1));
