@@ -16,6 +16,11 @@ void Command::Positional(const char* name, std::string* value, const char* help,
   app_->add_option(name, *value, help)->required(required);
 }
 
+void Command::Positionals(const char* name, std::vector<std::string>* values,
+                          const char* help) {
+  app_->add_option(name, *values, help);
+}
+
 void Command::Text(const char* flag, std::string* value, const char* help,
                    const char* environment) {
   CLI::Option* option = app_->add_option(flag, *value, help);
@@ -35,6 +40,11 @@ void Command::Count(const char* flag, int64_t* value, int64_t low, int64_t high,
   app_->add_option(flag, *value, help)
       ->check(CLI::Range(low, high))
       ->capture_default_str();
+}
+
+void Command::Count(const char* flag, std::optional<int64_t>* value,
+                    int64_t low, int64_t high, const char* help) {
+  app_->add_option(flag, *value, help)->check(CLI::Range(low, high));
 }
 
 void Command::Flag(const char* flag, bool* value, const char* help) {

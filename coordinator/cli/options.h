@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,12 +26,17 @@ class Command {
   // the default.
   void Positional(const char* name, std::string* value, const char* help,
                   bool required = false);
+  void Positionals(const char* name, std::vector<std::string>* values,
+                   const char* help);
   void Text(const char* flag, std::string* value, const char* help,
             const char* environment = nullptr);
   void Choice(const char* flag, std::string* value,
               std::vector<std::string> choices, const char* help);
   void Count(const char* flag, int64_t* value, int64_t low, int64_t high,
              const char* help);
+  // Without a default.
+  void Count(const char* flag, std::optional<int64_t>* value, int64_t low,
+             int64_t high, const char* help);
   void Flag(const char* flag, bool* value, const char* help);
 
   // Options that several commands take.

@@ -24,6 +24,12 @@ std::string ShortTime(double seconds) {
   return absl::StrFormat("%dd%02dh", whole / 86400, whole % 86400 / 3600);
 }
 
+// Two digits, at least those before the point.
+std::string Short(double rate) {
+  return rate >= 10 ? absl::StrFormat("%.0f", rate)
+                    : absl::StrFormat("%.2g", rate);
+}
+
 // The steps of a training that is over may be told for a while.
 bool Trains(const v1::SweepStatus& status) {
   for (const v1::StageProgress& stage : status.stages()) {
@@ -46,15 +52,13 @@ double RecentRate::Add(int64_t now_us, uint64_t done) {
              : 0;
 }
 
-double EstimateSeconds(const v1::SweepStatus& status,
-                       const StageDurations& durations, uint32_t workers) {
+double EstimateSeconds(const v1::SweepStatus& status, uint32_t workers) {
   double micros = 0;
   for (const v1::StageProgress& stage : status.stages()) {
     const uint64_t jobs = stage.total() - Finished(stage);
     if (jobs == 0) continue;
     double open = static_cast<double>(jobs);
-    const auto known = durations.find(stage.stage());
-    if (known == durations.end() || known->second <= 0) return -1;
+    if (stage.mean_job_us() <= 0) return -1;
     if (stage.stage() == "train" && Trains(status)) {
       const double part = static_cast<double>(status.running_steps_done()) /
                           static_cast<double>(status.running_steps_total());
@@ -62,12 +66,13 @@ double EstimateSeconds(const v1::SweepStatus& status,
     }
     // One job is one worker's, however many there are.
     const uint64_t busy = std::clamp<uint64_t>(workers, 1, jobs);
-    micros += std::max(open, 0.0) * known->second / static_cast<double>(busy);
+    micros +=
+        std::max(open, 0.0) * stage.mean_job_us() / static_cast<double>(busy);
   }
   return micros / 1e6;
 }
 
-std::string ProgressLine(const v1::SweepStatus& status, double jobs_per_second,
+std::string ProgressLine(const v1::SweepStatus& status, const StageRates& rates,
                          double eta_seconds) {
   std::string line;
   uint64_t done = 0;
@@ -76,6 +81,9 @@ std::string ProgressLine(const v1::SweepStatus& status, double jobs_per_second,
   for (const v1::StageProgress& stage : status.stages()) {
     absl::StrAppend(&line, line.empty() ? "" : "  ", stage.stage(), " ",
                     stage.done(), "/", stage.total());
+    const auto rate = rates.find(stage.stage());
+    if (rate != rates.end())
+      absl::StrAppend(&line, absl::StrFormat(" (%s/s)", Short(rate->second)));
     done += Finished(stage);
     total += stage.total();
     failed += stage.failed() + stage.upstream_failed();
@@ -89,25 +97,25 @@ std::string ProgressLine(const v1::SweepStatus& status, double jobs_per_second,
     absl::StrAppend(&line, " | step ", status.running_steps_done(), "/",
                     status.running_steps_total());
   }
-  if (jobs_per_second > 0)
-    absl::StrAppend(&line, absl::StrFormat(" | %.2g jobs/s", jobs_per_second));
   if (eta_seconds >= 0 && !status.finished())
     absl::StrAppend(&line, " | ETA ", ShortTime(eta_seconds));
   return line;
 }
 
-void ProgressPrinter::Show(const v1::SweepStatus& status,
-                           const StageDurations& durations, uint32_t workers,
+void ProgressPrinter::Show(const v1::SweepStatus& status, uint32_t workers,
                            int64_t now_us) {
-  uint64_t done = 0;
-  for (const v1::StageProgress& stage : status.stages())
-    done += Finished(stage);
+  StageRates rates;
+  for (const v1::StageProgress& stage : status.stages()) {
+    const double rate = rates_[stage.stage()].Add(now_us, Finished(stage));
+    if (rate > 0 && Finished(stage) < stage.total())
+      rates[stage.stage()] = rate;
+  }
   const std::string line =
-      ProgressLine(status, rate_.Add(now_us, done),
-                   EstimateSeconds(status, durations, workers));
+      ProgressLine(status, rates, EstimateSeconds(status, workers));
   if (terminal_) {
     absl::FPrintF(out_, "\r\033[K%s", line);
     std::fflush(out_);
+    last_ = line;
   } else if (line != last_ && (last_.empty() || status.finished() ||
                                now_us - last_us_ >= kPlainInterval)) {
     absl::FPrintF(out_, "%s\n", line);
@@ -115,6 +123,15 @@ void ProgressPrinter::Show(const v1::SweepStatus& status,
     last_ = line;
     last_us_ = now_us;
   }
+}
+
+void ProgressPrinter::Note(const std::string& line) {
+  if (terminal_) {
+    absl::FPrintF(out_, "\r\033[K%s\n%s", line, last_);
+  } else {
+    absl::FPrintF(out_, "%s\n", line);
+  }
+  std::fflush(out_);
 }
 
 void ProgressPrinter::Finish() {

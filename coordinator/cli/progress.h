@@ -14,8 +14,8 @@
 
 namespace iclsweep {
 
-// Mean duration of a stage's finished jobs in microseconds; 0 = none finished.
-using StageDurations = std::map<std::string, double>;
+// Finished jobs per second of each stage, where some were in the window.
+using StageRates = std::map<std::string, double>;
 
 // Jobs per second over the last half minute.
 class RecentRate {
@@ -32,12 +32,11 @@ class RecentRate {
 
 // Seconds until everything is done with `workers` workers; -1 when a stage's
 // duration is not known yet.
-double EstimateSeconds(const v1::SweepStatus& status,
-                       const StageDurations& durations, uint32_t workers);
+double EstimateSeconds(const v1::SweepStatus& status, uint32_t workers);
 
-// "train 1/2  evaluate 30/108  theory 54/54  compare 0/18 | 42% | 3.1 jobs/s |
-// ETA 1m20s"
-std::string ProgressLine(const v1::SweepStatus& status, double jobs_per_second,
+// "train 1/2  evaluate 30/108 (3.1/s)  theory 54/54 | 42% of jobs | step 50/200
+// | ETA 1m20s"
+std::string ProgressLine(const v1::SweepStatus& status, const StageRates& rates,
                          double eta_seconds);
 
 class ProgressPrinter {
@@ -45,8 +44,9 @@ class ProgressPrinter {
   // `terminal`: redraw in place.
   ProgressPrinter(std::FILE* out, bool terminal)
       : out_(out), terminal_(terminal) {}
-  void Show(const v1::SweepStatus& status, const StageDurations& durations,
-            uint32_t workers, int64_t now_us);
+  void Show(const v1::SweepStatus& status, uint32_t workers, int64_t now_us);
+  // A line of its own, above the one being redrawn.
+  void Note(const std::string& line);
   // Ends the line being redrawn.
   void Finish();
 
@@ -55,7 +55,7 @@ class ProgressPrinter {
   bool terminal_;
   std::string last_;
   int64_t last_us_ = 0;
-  RecentRate rate_;
+  std::map<std::string, RecentRate> rates_;  // by stage
 };
 
 }  // namespace iclsweep

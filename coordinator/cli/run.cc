@@ -36,21 +36,6 @@ struct RunArguments {
   CoordinatorFlags flags;
 };
 
-StageDurations ReadDurations(const std::string& data_dir) {
-  StageDurations durations;
-  const absl::StatusOr<std::unique_ptr<Database>> database =
-      OpenForReading(DatabaseFile(data_dir));
-  if (!database.ok()) return durations;
-  Statement query = (*database)->Prepare(
-      "SELECT stage, avg(duration_us) FROM result JOIN job USING (job_id) "
-      "GROUP BY stage");
-  while (true) {
-    const absl::StatusOr<bool> row = query.Step();
-    if (!row.ok() || !*row) return durations;
-    durations[query.Text(0)] = query.Real(1);
-  }
-}
-
 // At least `least_us`, and ten times what asking took: a sweep of a million
 // cells is asked for less often.
 timespec PauseAfter(int64_t asked_us, int64_t least_us) {
@@ -138,8 +123,7 @@ class LocalSweep {
       if (status.finished())
         return Finished(status, started, &printer, response.workers());
       if (!status.expanding()) RETURN_IF_ERROR(KeepWorkers(&started));
-      printer.Show(status, ReadDurations(context_.data_dir), response.workers(),
-                   RealClock()->MonotonicMicros());
+      printer.Show(status, response.workers(), RealClock()->MonotonicMicros());
       const timespec pause = PauseAfter(asked, started ? 200'000 : 10'000);
       if (::sigtimedwait(&signals_, nullptr, &pause) > 0) {
         printer.Finish();
@@ -171,7 +155,7 @@ class LocalSweep {
   int Finished(const v1::SweepStatus& status, bool started,
                ProgressPrinter* printer, uint32_t workers) {
     if (started) {
-      printer->Show(status, {}, workers, RealClock()->MonotonicMicros());
+      printer->Show(status, workers, RealClock()->MonotonicMicros());
       printer->Finish();
     } else if (!context_.json) {
       const std::string failures = FailureSummary(status);

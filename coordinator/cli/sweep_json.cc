@@ -27,6 +27,7 @@ json Sweep(const v1::SweepStatus& status) {
   for (const v1::StageProgress& stage : status.stages()) {
     json counts = Counts(stage);
     counts["stage"] = stage.stage();
+    counts["mean_job_us"] = stage.mean_job_us();
     stages.push_back(std::move(counts));
     all.set_total(all.total() + stage.total());
     all.set_done(all.done() + stage.done());
@@ -50,6 +51,27 @@ json Sweep(const v1::SweepStatus& status) {
   sweep["running_steps_done"] = status.running_steps_done();
   sweep["running_steps_total"] = status.running_steps_total();
   return sweep;
+}
+
+json Worker(const v1::WorkerState& worker) {
+  return {{"worker_id", worker.worker_id()},
+          {"name", worker.name()},
+          {"host", worker.host()},
+          {"device_kind", worker.device_kind()},
+          {"threads", worker.threads()},
+          {"pid", worker.pid()},
+          {"build", worker.build()},
+          {"state", worker.state()},
+          {"reason", worker.reason()},
+          {"silent_ms", worker.silent_ms()},
+          {"jobs_done", worker.jobs_done()},
+          {"registered_us", worker.registered_us()},
+          {"job_id", worker.job_id()},
+          {"attempt", worker.attempt()},
+          {"stage", worker.stage()},
+          {"steps_done", worker.steps_done()},
+          {"steps_total", worker.steps_total()},
+          {"waiting", worker.waiting()}};
 }
 
 }  // namespace
@@ -91,6 +113,48 @@ std::string RetriedJson(const std::string& sweep,
   return Text({{"sweep", sweep},
                {"jobs", response.jobs()},
                {"cancelled", response.cancelled()}});
+}
+
+std::string WorkerJson(const v1::WorkerState& worker) {
+  return Text(Worker(worker));
+}
+
+std::string EventJson(const v1::Event& event) {
+  return Text({{"sequence", event.sequence()},
+               {"at_us", event.at_us()},
+               {"kind", event.kind()},
+               {"sweep", event.sweep()},
+               {"job_id", event.job_id()},
+               {"stage", event.stage()},
+               {"attempt", event.attempt()},
+               {"worker_id", event.worker_id()},
+               {"text", event.text()}});
+}
+
+std::string ProgressJson(const v1::WatchResponse& response) {
+  json document = Sweep(response.status());
+  document["kind"] = "progress";
+  document["sequence"] = response.sequence();
+  document["workers"] = response.workers();
+  return Text(document);
+}
+
+std::string ExplainedJson(const v1::ExplainResponse& response) {
+  json document = {{"sweep", response.sweep()},
+                   {"note", response.note()},
+                   {"jobs", json::array()},
+                   {"workers", json::array()}};
+  for (const v1::ExplainedJob& job : response.jobs()) {
+    document["jobs"].push_back({{"job_id", job.job_id()},
+                                {"key", job.key()},
+                                {"stage", job.stage()},
+                                {"state", job.state()},
+                                {"reason", job.reason()},
+                                {"jobs", job.jobs()}});
+  }
+  for (const v1::WorkerState& worker : response.workers())
+    document["workers"].push_back(Worker(worker));
+  return Text(document);
 }
 
 }  // namespace iclsweep

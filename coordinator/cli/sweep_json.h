@@ -22,4 +22,12 @@ std::string CancelledJson(const std::string& sweep,
 std::string RetriedJson(const std::string& sweep,
                         const v1::RetryResponse& response);
 
+// One worker, one event, and a sweep's progress as a line among its events
+// (kind "progress").
+std::string WorkerJson(const v1::WorkerState& worker);
+std::string EventJson(const v1::Event& event);
+std::string ProgressJson(const v1::WatchResponse& response);
+// Why things are where they are.
+std::string ExplainedJson(const v1::ExplainResponse& response);
+
 }  // namespace iclsweep

@@ -54,7 +54,7 @@ class Waiter {
     reached_us_ = now;
     const v1::SweepStatus& status = response->sweeps(0);
     name_ = status.name();
-    printer_.Show(status, {}, response->workers(), now);
+    printer_.Show(status, response->workers(), now);
     if (status.cancelled() && !status.finished()) {
       printer_.Finish();
       return absl::FailedPreconditionError(absl::StrCat(

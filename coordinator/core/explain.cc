@@ -52,10 +52,11 @@ std::string Core::Explain(JobId id) const {
     case JobState::kLeased: {
       const Lease& lease = leases_.at(id);
       if (lease.waiting)
-        return absl::StrCat("leased to worker ", lease.holder.value,
-                            lease.confirmed
-                                ? ", waits for its turn in a bundle"
-                                : ", which has not confirmed it yet");
+        return absl::StrCat(
+            "leased to worker ", lease.holder.value,
+            lease.confirmed
+                ? ", waits for its turn in a bundle"
+                : " just now: its next heartbeat tells how far it is");
       return absl::StrCat("runs on worker ", lease.holder.value, " (attempt ",
                           job->last_attempt, ", step ", lease.steps_done,
                           " of ", lease.steps_total, ")");

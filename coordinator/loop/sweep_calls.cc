@@ -59,10 +59,10 @@ absl::Status Loop::Handle(SubmitCall& call) {
 }
 
 absl::Status Loop::Reactivate(const SweepRow& row, SweepSpec spec) {
+  RETURN_IF_ERROR(Tell({"sweep_resumed", row.id, {}, {}, ""}));
   if (row.cancelled_us == 0) return absl::OkStatus();
   RETURN_IF_ERROR(store_->SetCancelled(row.id, 0));
   RETURN_IF_ERROR(Apply(SweepActivated{row.id}).status());
-  RETURN_IF_ERROR(Tell({"sweep_resumed", row.id, {}, {}, ""}));
   if (row.cells_expanded < row.cells_total)
     StartExpansion(row.id, row.revision, row.cells_expanded, std::move(spec));
   return absl::OkStatus();

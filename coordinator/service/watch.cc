@@ -66,6 +66,17 @@ absl::StatusOr<v1::WatchResponse> ReadWatch(Database* database,
   return response;
 }
 
+absl::StatusOr<int64_t> LastSubmission(Database* database,
+                                       const std::string& sweep) {
+  Statement query = database->Prepare(
+      "SELECT coalesce(max(sequence), 1) - 1 FROM event JOIN sweep USING "
+      "(sweep_id) WHERE name = ? AND kind IN ('sweep_submitted', "
+      "'sweep_resumed')");
+  query.Bind(sweep);
+  RETURN_IF_ERROR(query.Step().status());
+  return query.Integer(0);
+}
+
 bool IsOver(const v1::WatchResponse& response) {
   return response.events_size() < kEventsAtOnce &&
          (response.status().finished() || response.status().cancelled());
@@ -77,9 +88,7 @@ class Watches::Reactor final
     : public grpc::ServerWriteReactor<v1::WatchResponse> {
  public:
   Reactor(Watches* owner, const v1::WatchRequest& request)
-      : owner_(owner),
-        sequence_(request.after_sequence()),
-        sweep_(request.sweep()) {}
+      : owner_(owner), request_(request) {}
 
   // Begins; the stream may be over when this returns.
   void Begin(bool stopped) {
@@ -117,7 +126,10 @@ class Watches::Reactor final
 
   absl::Status Open() {
     ASSIGN_OR_RETURN(database_, OpenForReading(owner_->database_file_));
-    ASSIGN_OR_RETURN(sweep_, SweepNamed(database_.get(), sweep_));
+    ASSIGN_OR_RETURN(sweep_, SweepNamed(database_.get(), request_.sweep()));
+    sequence_ = request_.after_sequence();
+    if (request_.has_after_sequence()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(sequence_, LastSubmission(database_.get(), sweep_));
     return absl::OkStatus();
   }
 
@@ -160,7 +172,8 @@ class Watches::Reactor final
   }
 
   Watches* const owner_;
-  int64_t sequence_;
+  const v1::WatchRequest request_;
+  int64_t sequence_ = 0;
   std::string sweep_;
   std::unique_ptr<Database> database_;
   v1::WatchResponse response_;

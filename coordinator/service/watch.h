@@ -22,6 +22,10 @@ absl::StatusOr<v1::WatchResponse> ReadWatch(Database* database,
                                             const std::string& sweep,
                                             int64_t after_sequence);
 
+// The number before that of the sweep's last submission.
+absl::StatusOr<int64_t> LastSubmission(Database* database,
+                                       const std::string& sweep);
+
 // Nothing more will come of this sweep by itself.
 bool IsOver(const v1::WatchResponse& response);
 

@@ -43,7 +43,8 @@ v1::SweepStatus StatusOfStages(const std::vector<StageCounts>& stages,
 // ---- EstimateSeconds
 
 TEST(EstimateTest, OpenJobsTakeTheMeanTimeOfTheirStageSharedByTheWorkers) {
-  const StageDurations durations = {{"train", 10e6}, {"evaluate", 2e6}};
+  const std::map<std::string, double> durations = {{"train", 10e6},
+                                                   {"evaluate", 2e6}};
   const struct {
     const char* name;
     v1::SweepStatus status;
@@ -74,8 +75,12 @@ TEST(EstimateTest, OpenJobsTakeTheMeanTimeOfTheirStageSharedByTheWorkers) {
        StatusOfStages({{"evaluate", 2, 1}, {"compare", 1, 0}}), 1, -1},
   };
   for (const auto& c : cases) {
-    EXPECT_DOUBLE_EQ(EstimateSeconds(c.status, durations, c.workers), c.seconds)
-        << c.name;
+    v1::SweepStatus status = c.status;
+    for (v1::StageProgress& stage : *status.mutable_stages()) {
+      const auto known = durations.find(stage.stage());
+      if (known != durations.end()) stage.set_mean_job_us(known->second);
+    }
+    EXPECT_DOUBLE_EQ(EstimateSeconds(status, c.workers), c.seconds) << c.name;
   }
 }
 
@@ -83,21 +88,21 @@ TEST(EstimateTest, OpenJobsTakeTheMeanTimeOfTheirStageSharedByTheWorkers) {
 
 TEST(ProgressLineTest, SaysHowFarEveryStageIs) {
   EXPECT_EQ(ProgressLine(StatusOfStages({{"train", 2, 1}, {"evaluate", 8, 2}}),
-                         0, -1),
+                         {}, -1),
             "train 1/2  evaluate 2/8 | 30% of jobs");
 }
 
 TEST(ProgressLineTest, PartsAppearWhenTheyAreKnown) {
   v1::SweepStatus status = StatusOfStages({{"train", 4, 1, 1, 1, 1}}, 50, 200);
   status.set_expanding(true);
-  EXPECT_EQ(ProgressLine(status, 3.14159, 80),
-            "train 1/4 (expanding) | 2 failed | 75% of jobs | step 50/200 | "
-            "3.1 jobs/s | ETA 1m20s");
-  EXPECT_EQ(ProgressLine(StatusOfStages({}), 0, -1), "");
+  EXPECT_EQ(ProgressLine(status, {{"train", 3.14159}}, 80),
+            "train 1/4 (3.1/s) (expanding) | 2 failed | 75% of jobs | step "
+            "50/200 | ETA 1m20s");
+  EXPECT_EQ(ProgressLine(StatusOfStages({}), {}, -1), "");
 }
 
 TEST(ProgressLineTest, PercentageIsNeverRoundedUpToTheEnd) {
-  EXPECT_THAT(ProgressLine(StatusOfStages({{"train", 1000, 999}}), 0, -1),
+  EXPECT_THAT(ProgressLine(StatusOfStages({{"train", 1000, 999}}), {}, -1),
               HasSubstr("| 99% of jobs"));
 }
 
@@ -115,7 +120,7 @@ TEST(ProgressLineTest, TimeLeftIsShort) {
                {3600 * 48, "2d00h"},
                {86400 * 3.5, "3d12h"}};
   for (const auto& c : cases) {
-    EXPECT_THAT(ProgressLine(StatusOfStages({{"train", 2, 1}}), 0, c.seconds),
+    EXPECT_THAT(ProgressLine(StatusOfStages({{"train", 2, 1}}), {}, c.seconds),
                 EndsWith(std::string("| ETA ") + c.text));
   }
 }
@@ -123,18 +128,18 @@ TEST(ProgressLineTest, TimeLeftIsShort) {
 TEST(ProgressLineTest, FinishedSweepHasNoTimeLeft) {
   v1::SweepStatus status = StatusOfStages({{"train", 2, 2}});
   status.set_finished(true);
-  EXPECT_THAT(ProgressLine(status, 0, 0), Not(HasSubstr("ETA")));
+  EXPECT_THAT(ProgressLine(status, {}, 0), Not(HasSubstr("ETA")));
 }
 
 TEST(ProgressLineTest, StepsAreShownOnlyWhileSomethingTrains) {
   EXPECT_THAT(
-      ProgressLine(StatusOfStages({{"train", 2, 1, 0, 0, 1}}, 50, 200), 0, -1),
+      ProgressLine(StatusOfStages({{"train", 2, 1, 0, 0, 1}}, 50, 200), {}, -1),
       HasSubstr("| step 50/200"));
   // Told last by a training that is over.
   EXPECT_THAT(
       ProgressLine(StatusOfStages(
                        {{"train", 2, 2}, {"evaluate", 8, 1, 0, 0, 1}}, 50, 200),
-                   0, -1),
+                   {}, -1),
       Not(HasSubstr("step")));
 }
 
@@ -171,7 +176,7 @@ TEST(ProgressPrinterTest, PlainLinesComeOnChangeButNotTooOften) {
     v1::SweepStatus status = StatusOfStages({{"train", 10, done}});
     status.set_finished(finished);
     // An unknown duration keeps the line free of times.
-    printer.Show(status, {}, 1, seconds * 1'000'000);
+    printer.Show(status, 1, seconds * 1'000'000);
   };
   show(0, 0);                       // the first
   show(0, 1);                       // the same
@@ -182,21 +187,40 @@ TEST(ProgressPrinterTest, PlainLinesComeOnChangeButNotTooOften) {
   show(10, 61, /*finished=*/true);  // the end, whenever it comes
   printer.Finish();
   const std::vector<std::string> lines = out.Lines();
-  EXPECT_THAT(lines,
-              ElementsAre("train 0/10 | 0% of jobs",
-                          HasSubstr("train 2/10 | 20% of jobs | 0.2 jobs/s"),
-                          HasSubstr("train 2/10"),
-                          HasSubstr("train 10/10 | 100% of jobs")));
+  EXPECT_THAT(lines, ElementsAre("train 0/10 | 0% of jobs",
+                                 HasSubstr("train 2/10 (0.2/s) | 20% of jobs"),
+                                 HasSubstr("train 2/10"),
+                                 HasSubstr("train 10/10 | 100% of jobs")));
 }
 
 TEST(ProgressPrinterTest, TerminalLineIsRedrawnInPlace) {
   testing::Captured out;
   ProgressPrinter printer(out.file(), /*terminal=*/true);
-  printer.Show(StatusOfStages({{"train", 2, 0}}), {}, 1, 0);
-  printer.Show(StatusOfStages({{"train", 2, 1}}), {}, 1, 100'000);
+  printer.Show(StatusOfStages({{"train", 2, 0}}), 1, 0);
+  printer.Show(StatusOfStages({{"train", 2, 1}}), 1, 100'000);
   printer.Finish();
   EXPECT_EQ(out.Text(),
             "\r\033[Ktrain 0/2 | 0% of jobs\r\033[Ktrain 1/2 | 50% of jobs\n");
+}
+
+TEST(ProgressPrinterTest, NotesStandAboveTheLineBeingRedrawn) {
+  testing::Captured out;
+  ProgressPrinter printer(out.file(), /*terminal=*/true);
+  printer.Show(StatusOfStages({{"train", 2, 0}}), 1, 0);
+  printer.Note("news");
+  EXPECT_EQ(out.Text(),
+            "\r\033[Ktrain 0/2 | 0% of jobs\r\033[Knews\ntrain 0/2 | 0% of "
+            "jobs");
+}
+
+TEST(ProgressPrinterTest, EveryStageHasItsOwnRate) {
+  testing::Captured out;
+  ProgressPrinter printer(out.file(), /*terminal=*/false);
+  printer.Show(StatusOfStages({{"train", 9, 0}, {"theory", 900, 0}}), 1, 0);
+  printer.Show(StatusOfStages({{"train", 9, 5}, {"theory", 900, 200}}), 1,
+               10'000'000);
+  EXPECT_EQ(out.Lines()[1],
+            "train 5/9 (0.5/s)  theory 200/900 (20/s) | 22% of jobs");
 }
 
 }  // namespace

@@ -423,7 +423,8 @@ TEST_F(CoreTest, ExplainsEveryStateOfAJob) {
             "ready, waits for a free worker (1 runs its stage)");
   const LeaseRef lease = Lease(1);
   EXPECT_EQ(core_.Explain(JobId{1}),
-            "leased to worker 1, which has not confirmed it yet");
+            "leased to worker 1 just now: its next heartbeat tells how far it "
+            "is");
   Sync(1, lease, /*checkpointed=*/false, /*waiting=*/true);
   EXPECT_EQ(core_.Explain(JobId{1}),
             "leased to worker 1, waits for its turn in a bundle");

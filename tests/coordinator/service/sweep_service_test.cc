@@ -224,9 +224,8 @@ TEST_F(SweepServiceTest, WatchTellsEventsAndEndsWithTheSweep) {
   while (stream->Read(&response)) note();
   EXPECT_OK(FromGrpcStatus(stream->Finish()));
   EXPECT_TRUE(response.status().finished());
-  EXPECT_THAT(kinds, ElementsAre("coordinator_started", "sweep_submitted",
-                                 "sweep_expanded", "worker_registered",
-                                 "sweep_finished"));
+  EXPECT_THAT(kinds, ElementsAre("sweep_submitted", "sweep_expanded",
+                                 "worker_registered", "sweep_finished"));
   // Going on after what was read: nothing twice.
   grpc::ClientContext again;
   request.set_after_sequence(response.sequence() - 1);
