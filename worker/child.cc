@@ -73,8 +73,12 @@ int RunChild(const ChildOptions& options) {
   agent_options.idle_timeout_us = options.idle_timeout_us;
   agent_options.bundle = options.bundle;
   agent_options.fault = FaultHookFromEnvironment();
+  Checkpoints checkpoints;
   const std::unique_ptr<WorkerLink> link =
-      MakeGrpcLink(options.coordinator, *provenance, RunStage);
+      MakeGrpcLink(options.coordinator, *provenance,
+                   [&](const v1::LeasedJob& job, const StageContext& context) {
+                     return RunStage(job, context, &checkpoints);
+                   });
   Agent agent(agent_options, link.get(), slot->get(), RealClock());
 
   std::jthread signal_thread([&](const std::stop_token& stop) {

@@ -28,14 +28,15 @@ absl::StatusOr<StageResult> Noop(const v1::NoopInputs& inputs,
 }  // namespace
 
 absl::StatusOr<StageResult> RunStage(const v1::LeasedJob& job,
-                                     const StageContext& context) {
+                                     const StageContext& context,
+                                     Checkpoints* checkpoints) {
   switch (job.inputs_case()) {
     case v1::LeasedJob::kTrain:
       return Train(job.train(), context);
     case v1::LeasedJob::kEvaluate:
-      return Evaluate(job.evaluate(), context);
+      return Evaluate(job.evaluate(), context, checkpoints);
     case v1::LeasedJob::kCompare:
-      return Compare(job.compare(), context);
+      return Compare(job.compare(), context, checkpoints);
     case v1::LeasedJob::kTheory:
       return RunTheory(job.theory(), context);
     case v1::LeasedJob::kNoop:

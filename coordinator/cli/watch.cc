@@ -45,7 +45,7 @@ class Watcher {
   // Until the sweep is over. From a thread of its own.
   absl::Status Follow() {
     while (true) {
-      const absl::Status status = client_.Watch(
+      absl::Status status = client_.Watch(
           request_, [this](const v1::WatchResponse& news) { Show(news); });
       const int64_t now = RealClock()->MonotonicMicros();
       const bool away = absl::IsUnavailable(status) && reached_us_ != 0 &&

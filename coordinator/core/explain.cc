@@ -132,7 +132,7 @@ std::vector<WorkerView> Core::Workers() const {
                                    lease.steps_total,
                                    lease.checkpointed};
     }
-    views.push_back(std::move(view));
+    views.push_back(view);
   }
   return views;
 }

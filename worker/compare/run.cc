@@ -14,7 +14,6 @@
 #include "worker/compare/draws.h"
 #include "worker/compare/passes.h"
 #include "worker/compare/table.h"
-#include "worker/model/checkpoint.h"
 #include "worker/model/device.h"
 #include "worker/model/torch_status.h"
 #include "worker/tasks/baselines.h"
@@ -199,21 +198,17 @@ class Comparison {
 };
 
 absl::StatusOr<StageResult> RunComparison(const v1::CompareInputs& inputs,
-                                          const StageContext& context) {
-  ASSIGN_OR_RETURN(const at::Device device, DeviceFromName(context.device));
-  RETURN_IF_ERROR(
-      VerifyCheckpoint(context.checkpoint_dir, context.checkpoint_sha256));
-  ASSIGN_OR_RETURN(
-      const LoadedCheckpoint trained,
-      LoadCheckpoint(context.checkpoint_dir, kModelFile, device, at::kDouble));
-  ASSIGN_OR_RETURN(const LoadedCheckpoint initial,
-                   LoadCheckpoint(context.checkpoint_dir, kInitialFile, device,
-                                  at::kDouble));
+                                          const StageContext& context,
+                                          Checkpoints* checkpoints) {
+  ASSIGN_OR_RETURN(const Checkpoints::Loaded trained,
+                   checkpoints->Get(context, kModelFile, at::kDouble));
+  ASSIGN_OR_RETURN(const Checkpoints::Loaded initial,
+                   checkpoints->Get(context, kInitialFile, at::kDouble));
   StageResult result;
-  ASSIGN_OR_RETURN(result.extrapolated, CheckFit(inputs, trained));
-  result.non_finite = trained.non_finite;
-  Comparison comparison(inputs, context, trained.model, initial.model);
-  if (!trained.non_finite) RETURN_IF_ERROR(comparison.Run());
+  ASSIGN_OR_RETURN(result.extrapolated, CheckFit(inputs, *trained));
+  result.non_finite = trained->non_finite;
+  Comparison comparison(inputs, context, trained->model, initial->model);
+  if (!trained->non_finite) RETURN_IF_ERROR(comparison.Run());
   result.measurements = comparison.Rows();
   return result;
 }
@@ -221,10 +216,12 @@ absl::StatusOr<StageResult> RunComparison(const v1::CompareInputs& inputs,
 }  // namespace
 
 absl::StatusOr<StageResult> Compare(const v1::CompareInputs& inputs,
-                                    const StageContext& context) {
+                                    const StageContext& context,
+                                    Checkpoints* checkpoints) {
   RETURN_IF_ERROR(CheckCompareInputs(inputs));
   UseDeterministicKernels();
-  return CatchTorch("compare", [&] { return RunComparison(inputs, context); });
+  return CatchTorch(
+      "compare", [&] { return RunComparison(inputs, context, checkpoints); });
 }
 
 }  // namespace iclsweep

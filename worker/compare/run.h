@@ -26,12 +26,14 @@
 #include "iclsweep/v1/params.pb.h"
 #include "proto/base/domain.h"
 #include "proto/base/stage.h"
+#include "worker/model/checkpoints.h"
 
 namespace iclsweep {
 
 // Errors: InvalidArgument (never retry), Cancelled (context.stop),
 // ResourceExhausted (out of memory), Internal, Unavailable (disk).
 absl::StatusOr<StageResult> Compare(const v1::CompareInputs& inputs,
-                                    const StageContext& context);
+                                    const StageContext& context,
+                                    Checkpoints* checkpoints);
 
 }  // namespace iclsweep

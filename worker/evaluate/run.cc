@@ -8,7 +8,6 @@
 #include "proto/base/status_macros.h"
 #include "worker/evaluate/model_pass.h"
 #include "worker/evaluate/prompts.h"
-#include "worker/model/checkpoint.h"
 #include "worker/model/torch_status.h"
 #include "worker/tasks/prompt.h"
 
@@ -29,17 +28,14 @@ bool AnyNonFinite(const std::vector<Measurement>& rows) {
 }
 
 absl::StatusOr<StageResult> Run(const v1::EvaluateInputs& inputs,
-                                const StageContext& context) {
+                                const StageContext& context,
+                                Checkpoints* checkpoints) {
   RETURN_IF_ERROR(CheckPrompt(inputs.prompt()));
-  const at::Device device(context.device);
-  RETURN_IF_ERROR(
-      VerifyCheckpoint(context.checkpoint_dir, context.checkpoint_sha256));
-  ASSIGN_OR_RETURN(
-      const LoadedCheckpoint checkpoint,
-      LoadCheckpoint(context.checkpoint_dir, kModelFile, device, at::kFloat));
+  ASSIGN_OR_RETURN(const Checkpoints::Loaded checkpoint,
+                   checkpoints->Get(context, kModelFile, at::kFloat));
   StageResult result;
-  ASSIGN_OR_RETURN(result.extrapolated, CheckFit(inputs.prompt(), checkpoint));
-  if (checkpoint.non_finite) {
+  ASSIGN_OR_RETURN(result.extrapolated, CheckFit(inputs.prompt(), *checkpoint));
+  if (checkpoint->non_finite) {
     ASSIGN_OR_RETURN(result.measurements, NonFiniteMeasurements(inputs));
     result.non_finite = true;
     return result;
@@ -47,7 +43,8 @@ absl::StatusOr<StageResult> Run(const v1::EvaluateInputs& inputs,
   const auto model = [&](const PromptBlock& block,
                          const std::vector<int>& order)
       -> absl::StatusOr<std::vector<QueryPredictions>> {
-    return PredictModel(checkpoint.model, device, block, order);
+    return PredictModel(checkpoint->model, at::Device(context.device), block,
+                        order);
   };
   ASSIGN_OR_RETURN(result.measurements,
                    EvaluatePrompts(inputs, model, context));
@@ -58,8 +55,10 @@ absl::StatusOr<StageResult> Run(const v1::EvaluateInputs& inputs,
 }  // namespace
 
 absl::StatusOr<StageResult> Evaluate(const v1::EvaluateInputs& inputs,
-                                     const StageContext& context) {
-  return CatchTorch("evaluate", [&] { return Run(inputs, context); });
+                                     const StageContext& context,
+                                     Checkpoints* checkpoints) {
+  return CatchTorch("evaluate",
+                    [&] { return Run(inputs, context, checkpoints); });
 }
 
 }  // namespace iclsweep

@@ -30,12 +30,14 @@
 #include "iclsweep/v1/params.pb.h"
 #include "proto/base/domain.h"
 #include "proto/base/stage.h"
+#include "worker/model/checkpoints.h"
 
 namespace iclsweep {
 
 // Errors: InvalidArgument (never retry), Cancelled (context.stop),
 // ResourceExhausted (out of memory), Internal, Unavailable (disk).
 absl::StatusOr<StageResult> Evaluate(const v1::EvaluateInputs& inputs,
-                                     const StageContext& context);
+                                     const StageContext& context,
+                                     Checkpoints* checkpoints);
 
 }  // namespace iclsweep

@@ -66,13 +66,15 @@ class CompareTest : public testing::Scratch {
   }
 
   StageContext context_;
+  Checkpoints checkpoints_;
 };
 
 TEST_F(CompareTest, WithoutARateFinetuningIsZeroShotAndSimilarityUndefined) {
   PublishSmall();
   v1::CompareInputs inputs = SmallInputs();
   inputs.mutable_compare()->set_learning_rates(0, 0.0);
-  ASSERT_OK_AND_ASSIGN(const StageResult result, Compare(inputs, context_));
+  ASSERT_OK_AND_ASSIGN(const StageResult result,
+                       Compare(inputs, context_, &checkpoints_));
   EXPECT_DOUBLE_EQ(Find(result, "model", "error_ft").value,
                    Find(result, "model", "error_zsl").value);
   EXPECT_TRUE(std::isnan(Find(result, "model", "simaou_raw").value));
@@ -89,7 +91,7 @@ TEST_F(CompareTest, WithoutARateFinetuningIsZeroShotAndSimilarityUndefined) {
 TEST_F(CompareTest, EveryNameHasARowPerLayerAndPredictor) {
   PublishSmall();
   ASSERT_OK_AND_ASSIGN(const StageResult result,
-                       Compare(SmallInputs(), context_));
+                       Compare(SmallInputs(), context_, &checkpoints_));
   for (const char* predictor : {"model", "untrained", "wrong_task"}) {
     for (const char* name :
          {"simaou_raw", "simaou_norm", "simaou_null", "simaou_norm_excess",
@@ -127,7 +129,7 @@ TEST_F(CompareTest, EveryNameHasARowPerLayerAndPredictor) {
 TEST_F(CompareTest, AControlSharesWhatFinetuningDoesNotTouch) {
   PublishSmall();
   ASSERT_OK_AND_ASSIGN(const StageResult result,
-                       Compare(SmallInputs(), context_));
+                       Compare(SmallInputs(), context_, &checkpoints_));
   for (const char* name : {"error_zsl", "error_icl", "simam_before"}) {
     EXPECT_EQ(Find(result, "model", name).value,
               Find(result, "wrong_task", name).value)
@@ -146,7 +148,8 @@ TEST_F(CompareTest, TheRateWithTheLowestTuningErrorIsChosen) {
   inputs.mutable_compare()->clear_learning_rates();
   for (const double rate : {1e-4, 0.02, 5.0})
     inputs.mutable_compare()->add_learning_rates(rate);
-  ASSERT_OK_AND_ASSIGN(const StageResult result, Compare(inputs, context_));
+  ASSERT_OK_AND_ASSIGN(const StageResult result,
+                       Compare(inputs, context_, &checkpoints_));
   double lowest = INFINITY;
   int best = -1;
   int rows = 0;
@@ -170,8 +173,10 @@ TEST_F(CompareTest, TheRateWithTheLowestTuningErrorIsChosen) {
 
 TEST_F(CompareTest, RunningAgainGivesTheSameBits) {
   PublishSmall();
-  ASSERT_OK_AND_ASSIGN(const StageResult a, Compare(SmallInputs(), context_));
-  ASSERT_OK_AND_ASSIGN(const StageResult b, Compare(SmallInputs(), context_));
+  ASSERT_OK_AND_ASSIGN(const StageResult a,
+                       Compare(SmallInputs(), context_, &checkpoints_));
+  ASSERT_OK_AND_ASSIGN(const StageResult b,
+                       Compare(SmallInputs(), context_, &checkpoints_));
   ASSERT_EQ(a.measurements.size(), b.measurements.size());
   for (size_t i = 0; i < a.measurements.size(); ++i) {
     if (std::isnan(a.measurements[i].value)) continue;
@@ -185,7 +190,7 @@ TEST_F(CompareTest, PromptsThatDoNotFitAreRefusedWithTheArithmetic) {
   v1::CompareInputs inputs = SmallInputs();
   inputs.mutable_prompt()->set_examples_per_task(5);
   EXPECT_THAT(
-      Compare(inputs, context_),
+      Compare(inputs, context_, &checkpoints_),
       StatusIs(
           absl::StatusCode::kInvalidArgument,
           HasSubstr(
@@ -193,16 +198,16 @@ TEST_F(CompareTest, PromptsThatDoNotFitAreRefusedWithTheArithmetic) {
   inputs = SmallInputs();
   inputs.mutable_prompt()->mutable_data()->set_dims(2);
   EXPECT_THAT(
-      Compare(inputs, context_),
+      Compare(inputs, context_, &checkpoints_),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("trained on 3")));
   inputs = SmallInputs();
   inputs.mutable_prompt()->add_task_order(1);
   EXPECT_THAT(
-      Compare(inputs, context_),
+      Compare(inputs, context_, &checkpoints_),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("task_order")));
   inputs = SmallInputs();
   inputs.mutable_compare()->set_tasks(1);
-  EXPECT_THAT(Compare(inputs, context_),
+  EXPECT_THAT(Compare(inputs, context_, &checkpoints_),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("compare.tasks = 1")));
 }
@@ -220,25 +225,26 @@ TEST_F(CompareTest, ExtrapolationIsAllowedOnlyWhenAskedForAndFlagged) {
   ASSERT_OK(PublishCheckpoint(content, Path("artifacts"), "one"));
   context_.checkpoint_dir = Path("artifacts/one");
   v1::CompareInputs inputs = SmallInputs();
-  EXPECT_THAT(Compare(inputs, context_),
+  EXPECT_THAT(Compare(inputs, context_, &checkpoints_),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("9 points exceed the 8 it was trained on")));
   inputs.mutable_prompt()->set_allow_extrapolation(true);
-  ASSERT_OK_AND_ASSIGN(const StageResult result, Compare(inputs, context_));
+  ASSERT_OK_AND_ASSIGN(const StageResult result,
+                       Compare(inputs, context_, &checkpoints_));
   EXPECT_TRUE(result.extrapolated);
 }
 
 TEST_F(CompareTest, ADivergedCheckpointGivesTheSameRowsWithoutRunning) {
   PublishSmall(/*non_finite=*/true);
   ASSERT_OK_AND_ASSIGN(const StageResult diverged,
-                       Compare(SmallInputs(), context_));
+                       Compare(SmallInputs(), context_, &checkpoints_));
   EXPECT_TRUE(diverged.non_finite);
   EXPECT_TRUE(std::isnan(Find(diverged, "model", "simaou_raw").value));
   EXPECT_TRUE(std::isnan(Find(diverged, "model", "error_icl").value));
   ASSERT_OK(RemoveTree(context_.checkpoint_dir));
   PublishSmall();
   ASSERT_OK_AND_ASSIGN(const StageResult healthy,
-                       Compare(SmallInputs(), context_));
+                       Compare(SmallInputs(), context_, &checkpoints_));
   ASSERT_EQ(healthy.measurements.size(), diverged.measurements.size());
   for (size_t i = 0; i < healthy.measurements.size(); ++i)
     EXPECT_EQ(healthy.measurements[i].name, diverged.measurements[i].name);
@@ -253,7 +259,7 @@ TEST_F(CompareTest, StopsWhenTold) {
     total = units;
     stop = true;
   };
-  EXPECT_THAT(Compare(SmallInputs(), context_),
+  EXPECT_THAT(Compare(SmallInputs(), context_, &checkpoints_),
               StatusIs(absl::StatusCode::kCancelled, HasSubstr("of 4 parts")));
   EXPECT_EQ(total, 4);
 }
@@ -261,14 +267,14 @@ TEST_F(CompareTest, StopsWhenTold) {
 TEST_F(CompareTest, WeightsThatAreNotThoseThatWereTrainedAreRefused) {
   PublishSmall();
   context_.checkpoint_sha256 = std::string(64, 'a');
-  EXPECT_THAT(Compare(SmallInputs(), context_),
+  EXPECT_THAT(Compare(SmallInputs(), context_, &checkpoints_),
               StatusIs(absl::StatusCode::kUnavailable,
                        HasSubstr("model.safetensors is not what was trained")));
 }
 
 TEST_F(CompareTest, AMissingCheckpointIsUnavailable) {
   context_.checkpoint_dir = Path("absent");
-  EXPECT_THAT(Compare(SmallInputs(), context_),
+  EXPECT_THAT(Compare(SmallInputs(), context_, &checkpoints_),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("absent")));
 }
 
@@ -382,7 +388,8 @@ TEST_F(CompareTest, ATrainedModelAgreesWithPython) {
   inputs.mutable_prompt()->set_tasks(1);
   inputs.mutable_prompt()->set_examples_per_task(10);
   inputs.mutable_compare()->set_anchors(2);
-  ASSERT_OK_AND_ASSIGN(const StageResult result, Compare(inputs, context_));
+  ASSERT_OK_AND_ASSIGN(const StageResult result,
+                       Compare(inputs, context_, &checkpoints_));
 
   EXPECT_EQ(Find(result, "model", "learning_rate").value, 0.002);
   EXPECT_EQ(Find(result, "model", "learning_rate_at_edge").value, 0);

@@ -59,11 +59,13 @@ class EvaluateTest : public testing::Scratch {
                                  3);
   v1::EvaluateInputs inputs_;
   StageContext context_;
+  Checkpoints checkpoints_;
 };
 
 TEST_F(EvaluateTest, ReportsEveryPredictor) {
   Publish(model_, 12);
-  ASSERT_OK_AND_ASSIGN(const StageResult result, Evaluate(inputs_, context_));
+  ASSERT_OK_AND_ASSIGN(const StageResult result,
+                       Evaluate(inputs_, context_, &checkpoints_));
   const auto rows = ByKey(result.measurements);
   EXPECT_EQ(rows.size(), 5U * (3 * 6 + 4) + 3 * (3 * 2 + 2));
   for (const char* predictor :
@@ -82,7 +84,8 @@ TEST_F(EvaluateTest, ReportsEveryPredictor) {
 
 TEST_F(EvaluateTest, MeasuresWhatTheModelPredicts) {
   Publish(model_, 12);
-  ASSERT_OK_AND_ASSIGN(const StageResult result, Evaluate(inputs_, context_));
+  ASSERT_OK_AND_ASSIGN(const StageResult result,
+                       Evaluate(inputs_, context_, &checkpoints_));
   const auto rows = ByKey(result.measurements);
   std::vector<double> errors;
   for (int64_t first = 0; first < 300; first += kChunkPrompts) {
@@ -107,7 +110,8 @@ TEST_F(EvaluateTest, AModelThatReadsOutZeroHasTheErrorOfTheZeroPredictor) {
   SetParameter("_read_out.weight", 0, &model_);
   SetParameter("_read_out.bias", 0, &model_);
   Publish(model_, 12);
-  ASSERT_OK_AND_ASSIGN(const StageResult result, Evaluate(inputs_, context_));
+  ASSERT_OK_AND_ASSIGN(const StageResult result,
+                       Evaluate(inputs_, context_, &checkpoints_));
   const auto rows = ByKey(result.measurements);
   for (int t = 0; t < 3; ++t) {
     EXPECT_EQ(rows.at({"model", "G", t, t}).value,
@@ -120,23 +124,26 @@ TEST_F(EvaluateTest, AModelThatReadsOutZeroHasTheErrorOfTheZeroPredictor) {
 
 TEST_F(EvaluateTest, ResultsAreIdenticalWhateverRanBefore) {
   Publish(model_, 12);
-  ASSERT_OK_AND_ASSIGN(const StageResult first, Evaluate(inputs_, context_));
+  ASSERT_OK_AND_ASSIGN(const StageResult first,
+                       Evaluate(inputs_, context_, &checkpoints_));
   v1::EvaluateInputs other = inputs_;
   other.mutable_prompt()->set_examples_per_task(1);
   other.mutable_evaluate()->set_prompts(700);
-  ASSERT_OK(Evaluate(other, context_));
-  ASSERT_OK_AND_ASSIGN(const StageResult again, Evaluate(inputs_, context_));
+  ASSERT_OK(Evaluate(other, context_, &checkpoints_));
+  ASSERT_OK_AND_ASSIGN(const StageResult again,
+                       Evaluate(inputs_, context_, &checkpoints_));
   EXPECT_EQ(Bits(first.measurements), Bits(again.measurements));
 }
 
 TEST_F(EvaluateTest, RefusesPromptsLongerThanTrainedUnlessAllowed) {
   Publish(model_, 9);
-  EXPECT_THAT(Evaluate(inputs_, context_),
+  EXPECT_THAT(Evaluate(inputs_, context_, &checkpoints_),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("3 * (2 + 1) + 1 = 10 points"),
                              HasSubstr("the 9 it was trained on"))));
   inputs_.mutable_prompt()->set_allow_extrapolation(true);
-  ASSERT_OK_AND_ASSIGN(const StageResult result, Evaluate(inputs_, context_));
+  ASSERT_OK_AND_ASSIGN(const StageResult result,
+                       Evaluate(inputs_, context_, &checkpoints_));
   EXPECT_TRUE(result.extrapolated);
 }
 
@@ -144,7 +151,7 @@ TEST_F(EvaluateTest, NeverAcceptsPromptsLongerThanThePositions) {
   Publish(model_, 12);
   inputs_.mutable_prompt()->set_allow_extrapolation(true);
   inputs_.mutable_prompt()->set_examples_per_task(3);  // 13 points
-  EXPECT_THAT(Evaluate(inputs_, context_),
+  EXPECT_THAT(Evaluate(inputs_, context_, &checkpoints_),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("13 points exceed the model's 12 positions")));
 }
@@ -153,16 +160,18 @@ TEST_F(EvaluateTest, RefusesOtherDimensions) {
   Publish(model_, 12);
   inputs_.mutable_prompt()->mutable_data()->set_dims(3);
   EXPECT_THAT(
-      Evaluate(inputs_, context_),
+      Evaluate(inputs_, context_, &checkpoints_),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("dims = 3")));
 }
 
 TEST_F(EvaluateTest, ADivergedCheckpointGivesTheSameRowsWithoutNumbers) {
   Publish(model_, 12);
-  ASSERT_OK_AND_ASSIGN(const StageResult finite, Evaluate(inputs_, context_));
+  ASSERT_OK_AND_ASSIGN(const StageResult finite,
+                       Evaluate(inputs_, context_, &checkpoints_));
   std::filesystem::remove_all(Path("artifacts"));
   Publish(model_, 12, /*non_finite=*/true);
-  ASSERT_OK_AND_ASSIGN(const StageResult result, Evaluate(inputs_, context_));
+  ASSERT_OK_AND_ASSIGN(const StageResult result,
+                       Evaluate(inputs_, context_, &checkpoints_));
   EXPECT_TRUE(result.non_finite);
   ASSERT_EQ(result.measurements.size(), finite.measurements.size());
   for (size_t i = 0; i < result.measurements.size(); ++i) {
@@ -180,7 +189,8 @@ TEST_F(EvaluateTest, NonFiniteAnswersAreFlaggedAndStayWithTheModel) {
   SetParameter("_read_out.bias", std::numeric_limits<double>::quiet_NaN(),
                &model_);
   Publish(model_, 12);
-  ASSERT_OK_AND_ASSIGN(const StageResult result, Evaluate(inputs_, context_));
+  ASSERT_OK_AND_ASSIGN(const StageResult result,
+                       Evaluate(inputs_, context_, &checkpoints_));
   EXPECT_TRUE(result.non_finite);
   for (const Measurement& row : result.measurements)
     EXPECT_EQ(std::isfinite(row.value), row.predictor != "model");
@@ -191,28 +201,28 @@ TEST_F(EvaluateTest, StopsWhenToldTo) {
   const std::atomic<bool> stop = true;
   context_.stop = &stop;
   EXPECT_THAT(
-      Evaluate(inputs_, context_),
+      Evaluate(inputs_, context_, &checkpoints_),
       StatusIs(absl::StatusCode::kCancelled, HasSubstr("0 of 2 chunks")));
 }
 
 TEST_F(EvaluateTest, WeightsThatAreNotThoseThatWereTrainedAreRefused) {
   Publish(model_, 12);
   context_.checkpoint_sha256 = std::string(64, 'a');
-  EXPECT_THAT(Evaluate(inputs_, context_),
+  EXPECT_THAT(Evaluate(inputs_, context_, &checkpoints_),
               StatusIs(absl::StatusCode::kUnavailable,
                        HasSubstr("model.safetensors is not what was trained")));
 }
 
 TEST_F(EvaluateTest, AMissingCheckpointIsUnavailable) {
   context_.checkpoint_dir = Path("nowhere");
-  EXPECT_THAT(Evaluate(inputs_, context_),
+  EXPECT_THAT(Evaluate(inputs_, context_, &checkpoints_),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("nowhere")));
 }
 
 TEST_F(EvaluateTest, AnUnknownDeviceIsAnError) {
   Publish(model_, 12);
   context_.device = "abacus";
-  EXPECT_FALSE(Evaluate(inputs_, context_).ok());
+  EXPECT_FALSE(Evaluate(inputs_, context_, &checkpoints_).ok());
 }
 
 }  // namespace

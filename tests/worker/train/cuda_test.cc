@@ -19,6 +19,7 @@ class CudaTest : public testing::Scratch {
     if (!device.ok()) GTEST_SKIP() << device.status().message();
   }
 
+  Checkpoints checkpoints_;
   StageContext Context(const std::string& device, const std::string& name) {
     StageContext context;
     context.device = device;
@@ -70,10 +71,12 @@ TEST_F(CudaTest, EvaluationFollowsTheCpu) {
   inputs.mutable_prompt()->mutable_data()->set_dims(2);
   inputs.mutable_evaluate()->set_prompts(300);
   inputs.mutable_evaluate()->set_pretraining_length(8);
-  ASSERT_OK_AND_ASSIGN(const StageResult cpu,
-                       Evaluate(inputs, Context("cpu", "model")));
-  ASSERT_OK_AND_ASSIGN(const StageResult cuda,
-                       Evaluate(inputs, Context("cuda", "model")));
+  ASSERT_OK_AND_ASSIGN(
+      const StageResult cpu,
+      Evaluate(inputs, Context("cpu", "model"), &checkpoints_));
+  ASSERT_OK_AND_ASSIGN(
+      const StageResult cuda,
+      Evaluate(inputs, Context("cuda", "model"), &checkpoints_));
   ASSERT_EQ(cpu.measurements.size(), cuda.measurements.size());
   for (size_t i = 0; i < cpu.measurements.size(); ++i) {
     const double scale = 1 + std::abs(cpu.measurements[i].value);
