@@ -35,7 +35,7 @@ struct SweepRow {
   std::string spec_hash;  // of its meaning (coordinator/spec)
   uint64_t cells_total = 0;
   uint64_t cells_expanded =
-      0;  // cursor: cells [0, cells_expanded) have their rows
+      0;  // cursor: so many cells have their rows, in the sweep's order
   int64_t submitted_us = 0;
   int64_t cancelled_us = 0;  // 0 = its jobs may run
 };

@@ -1,9 +1,12 @@
 // iclsweep plan: what a sweep file means, before anything runs.
 #include "coordinator/spec/plan.h"
 
-#include <map>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/options.h"
@@ -11,6 +14,7 @@
 #include "coordinator/service/server.h"
 #include "coordinator/service/services.h"
 #include "coordinator/spec/cells.h"
+#include "coordinator/spec/grid.h"
 #include "nlohmann/json.hpp"
 #include "proto/base/status_macros.h"
 #include "storage/sqlite/sqlite_store.h"
@@ -23,27 +27,27 @@ struct PlanArguments {
   int64_t max_cells = 10'000'000;
 };
 
-struct StageCount {
-  uint64_t cells = 0;
-  uint64_t jobs = 0;
-  uint64_t done = 0;
-};
+double CellsPerJob(const SweepSpec& spec, const StageCount& count) {
+  return static_cast<double>(CellCount(spec)) / static_cast<double>(count.jobs);
+}
 
-absl::StatusOr<std::map<Stage, StageCount>> CountStages(const SweepSpec& spec,
-                                                        Database* database) {
-  std::map<Stage, StageCount> counts;
-  RETURN_IF_ERROR(ForEachDistinctJob(
-      spec,
-      [&](const PlannedJob& job, absl::Span<const JobKey>) -> absl::Status {
-        StageCount& count = counts[job.stage];
-        ++count.jobs;
-        if (database == nullptr) return absl::OkStatus();
-        ASSIGN_OR_RETURN(const bool done, IsDone(database, job.key));
-        if (done) ++count.done;
-        return absl::OkStatus();
-      }));
-  for (auto& [stage, count] : counts) count.cells = CellCount(spec);
-  return counts;
+// The grid's dimensions: an axis, or axes that advance together.
+std::vector<std::pair<std::string, uint64_t>> Dimensions(
+    const SweepSpec& spec) {
+  std::vector<std::pair<std::string, uint64_t>> dimensions;
+  for (size_t i = 0; i < spec.axes.size(); ++i) {
+    const Axis& axis = spec.axes[i];
+    if (Follows(spec, i)) {
+      absl::StrAppend(&dimensions.back().first, " with ", axis.path);
+    } else {
+      dimensions.emplace_back(axis.path, axis.size());
+    }
+  }
+  return dimensions;
+}
+
+uint64_t ExcludedPoints(const SweepSpec& spec) {
+  return spec.cells == nullptr ? 0 : spec.cells->points() - spec.cells->cells();
 }
 
 absl::Status Plan(const PlanArguments& arguments,
@@ -63,10 +67,11 @@ absl::Status Plan(const PlanArguments& arguments,
   } else if (!absl::IsNotFound(opened.status())) {
     return opened.status();
   }
-  ASSIGN_OR_RETURN(const auto counts, CountStages(spec, database.get()));
+  ASSIGN_OR_RETURN(const std::vector<StageCount> counts,
+                   CountStages(spec, database.get()));
   uint64_t jobs = 0;
   uint64_t done = 0;
-  for (const auto& [stage, count] : counts) {
+  for (const StageCount& count : counts) {
     jobs += count.jobs;
     done += count.done;
   }
@@ -74,31 +79,33 @@ absl::Status Plan(const PlanArguments& arguments,
     nlohmann::json document = {{"sweep", spec.name},
                                {"spec_hash", spec.hash_hex},
                                {"cells", CellCount(spec)},
+                               {"excluded", ExcludedPoints(spec)},
                                {"jobs", jobs},
                                {"done", done},
                                {"to_run", jobs - done}};
-    for (const auto& [stage, count] : counts) {
+    for (const StageCount& count : counts) {
       document["stages"].push_back(
-          {{"stage", std::string(StageName(stage))},
+          {{"stage", std::string(StageName(count.stage))},
            {"jobs", count.jobs},
            {"done", count.done},
            {"to_run", count.jobs - count.done},
-           {"cells_per_job", static_cast<double>(count.cells) /
-                                 static_cast<double>(count.jobs)}});
+           {"cells_per_job", CellsPerJob(spec, count)}});
     }
     absl::PrintF("%s\n", document.dump());
     return absl::OkStatus();
   }
   absl::PrintF("sweep %s: %d cells\n", spec.name, CellCount(spec));
-  for (const Axis& axis : spec.axes)
-    absl::PrintF("  axis %s: %d values\n", axis.path, axis.size());
+  for (const auto& [axes, values] : Dimensions(spec))
+    absl::PrintF("  axis %s: %d values\n", axes, values);
+  if (spec.cells != nullptr)
+    absl::PrintF("  excluded: %d of %d points\n", ExcludedPoints(spec),
+                 spec.cells->points());
   absl::PrintF("\n%-10s %12s %16s %14s %12s\n", "stage", "jobs",
                "cells per job", "already done", "to run");
-  for (const auto& [stage, count] : counts) {
-    absl::PrintF(
-        "%-10s %12d %16.6g %14d %12d\n", StageName(stage), count.jobs,
-        static_cast<double>(count.cells) / static_cast<double>(count.jobs),
-        count.done, count.jobs - count.done);
+  for (const StageCount& count : counts) {
+    absl::PrintF("%-10s %12d %16.6g %14d %12d\n", StageName(count.stage),
+                 count.jobs, CellsPerJob(spec, count), count.done,
+                 count.jobs - count.done);
   }
   absl::PrintF("%-10s %12d %16s %14d %12d\n", "all", jobs, "", done,
                jobs - done);

@@ -30,6 +30,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "coordinator/core/core.h"
+#include "coordinator/spec/cell_order.h"
 #include "coordinator/spec/cells.h"
 #include "coordinator/spec/sweep_spec.h"
 #include "iclsweep/v1/sweep.pb.h"
@@ -133,9 +134,10 @@ class Loop {
   struct Expansion {
     SweepId id;
     int revision = 1;
-    uint64_t cursor = 0;
+    uint64_t cursor = 0;              // place in the order of the cells
     std::unique_ptr<SweepSpec> spec;  // the expander refers to it
     std::unique_ptr<CellExpander> expander;
+    std::optional<CellOrder> order;
   };
   // Sent after the commit.
   struct PendingReply {

@@ -138,9 +138,12 @@ absl::StatusOr<NewJob> Loop::StorePlannedJob(const PlannedJob& planned,
 
 void Loop::StartExpansion(SweepId id, int revision, uint64_t cursor,
                           SweepSpec spec) {
-  Expansion expansion{id, revision, cursor,
-                      std::make_unique<SweepSpec>(std::move(spec)), nullptr};
+  Expansion expansion{id,      revision,
+                      cursor,  std::make_unique<SweepSpec>(std::move(spec)),
+                      nullptr, {}};
   expansion.expander = std::make_unique<CellExpander>(*expansion.spec);
+  expansion.order.emplace(CellCount(*expansion.spec),
+                          expansion.spec->base.shuffle());
   expansions_.push_back(std::move(expansion));
 }
 
@@ -169,7 +172,8 @@ absl::Status Loop::ExpandSome() {
   const int64_t until_us = clock_->MonotonicMicros() + options_.step_us;
   JobsAdded added;
   while (expansion.cursor < end && clock_->MonotonicMicros() < until_us)
-    RETURN_IF_ERROR(ExpandCell(&expansion, expansion.cursor++, &added));
+    RETURN_IF_ERROR(ExpandCell(
+        &expansion, expansion.order->At(expansion.cursor++), &added));
   RETURN_IF_ERROR(store_->SetCellsExpanded(expansion.id, expansion.cursor));
   RETURN_IF_ERROR(Apply(added).status());
   if (expansion.cursor < cells) return absl::OkStatus();

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "coordinator/service/explain.h"
 #include "coordinator/service/reactors.h"
@@ -98,31 +99,61 @@ absl::StatusOr<v1::StatusResponse> ReadStatus(
   return response;
 }
 
-absl::StatusOr<bool> IsDone(Database* database, const JobKey& key) {
-  Statement query =
-      database->Prepare("SELECT 1 FROM job WHERE key = ? AND state = 'done'");
-  query.BindBlob(absl::string_view(
-      reinterpret_cast<const char*>(key.bytes.data()), key.bytes.size()));
-  return query.Step();
+namespace {
+
+// Keys of the stage's jobs that are done.
+absl::StatusOr<absl::flat_hash_set<JobKey>> DoneKeys(Database* database,
+                                                     Stage stage) {
+  absl::flat_hash_set<JobKey> keys;
+  Statement query = database->Prepare(
+      "SELECT key FROM job WHERE stage = ? AND state = 'done'");
+  query.Bind(StageName(stage));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool row, query.Step());
+    if (!row) return keys;
+    const std::optional<JobKey> key = JobKeyFromBytes(query.Text(0));
+    if (key.has_value()) keys.insert(*key);
+  }
 }
 
 absl::Status CountJobs(const std::string& database_file, const SweepSpec& spec,
                        v1::SubmitResponse* response) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Database> database,
                    OpenForReading(database_file));
+  ASSIGN_OR_RETURN(const std::vector<StageCount> counts,
+                   CountStages(spec, database.get()));
   uint64_t jobs = 0;
   uint64_t done = 0;
-  RETURN_IF_ERROR(ForEachDistinctJob(
-      spec,
-      [&](const PlannedJob& job, absl::Span<const JobKey>) -> absl::Status {
-        ++jobs;
-        ASSIGN_OR_RETURN(const bool is_done, IsDone(database.get(), job.key));
-        if (is_done) ++done;
-        return absl::OkStatus();
-      }));
+  for (const StageCount& count : counts) {
+    jobs += count.jobs;
+    done += count.done;
+  }
   response->set_jobs(jobs);
   response->set_jobs_done(done);
   return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<StageCount>> CountStages(const SweepSpec& spec,
+                                                    Database* database) {
+  ASSIGN_OR_RETURN(const std::vector<StagePlan> plans, PlanStages(spec));
+  std::vector<StageCount> counts;
+  for (const StagePlan& plan : plans) {
+    StageCount& count = counts.emplace_back();
+    count.stage = plan.stage;
+    count.jobs = plan.jobs;
+    if (database == nullptr) continue;
+    ASSIGN_OR_RETURN(const absl::flat_hash_set<JobKey> done,
+                     DoneKeys(database, plan.stage));
+    if (done.empty()) continue;
+    RETURN_IF_ERROR(ForEachDistinctJob(
+        spec, plan.stage, [&](const PlannedJob& job, absl::Span<const JobKey>) {
+          if (done.contains(job.key)) ++count.done;
+          return absl::OkStatus();
+        }));
+  }
+  return counts;
 }
 
 grpc::ServerUnaryReactor* SweepServiceImpl::Submit(

@@ -1,8 +1,12 @@
 #include "coordinator/spec/axis.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -22,6 +26,11 @@ constexpr absl::string_view kOrderPath = "prompt.task_order";
 bool IsInteger(const FieldDescriptor& field) {
   return field.cpp_type() == FieldDescriptor::CPPTYPE_INT32 ||
          field.cpp_type() == FieldDescriptor::CPPTYPE_INT64;
+}
+
+// An int64 of 0 or more.
+const FieldDescriptor& AnyWhole() {
+  return *v1::TrainInputs::descriptor()->FindFieldByName("seed");
 }
 
 // Reads one axis; the members are what every step needs.
@@ -76,7 +85,7 @@ class AxisParser {
                        " is a section; an axis names one parameter, such as ",
                        axis_.path, ".", type->field(0)->name()));
     }
-    if (section == "name" || section == "limits")
+    if (section == "name" || section == "limits" || section == "shuffle")
       return ErrorHere(absl::StrCat(axis_.path, " cannot be an axis"));
     if (axis_.Field().is_repeated() && axis_.path != kOrderPath) {
       return ErrorHere(
@@ -104,9 +113,9 @@ class AxisParser {
     std::vector<AxisValue> values;
     std::map<AxisValue, Place> seen;
     for (const YamlNode& item : node_.items) {
-      ASSIGN_OR_RETURN(AxisValue value, ParseItem(item));
+      ASSIGN_OR_RETURN(AxisValue value, ParseAxisValue(axis_, item, context_));
       const auto [first, fresh] = seen.emplace(value, item.place);
-      if (!fresh) {
+      if (!fresh && !context_.keep_repeated) {
         warnings_.push_back(absl::StrCat(
             Where(context_.file_name, item.place), ": axis ", axis_.path,
             " has ", ValueText(axis_.Field(), value), " twice (first at line ",
@@ -119,40 +128,80 @@ class AxisParser {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<AxisValue> ParseItem(const YamlNode& item) {
-    if (axis_.path != kOrderPath)
-      return ParseFieldValue(axis_.Field(), axis_.path, item,
-                             context_.file_name);
-    ASSIGN_OR_RETURN(std::vector<int32_t> order,
-                     ParseOrder(axis_.path, item, context_.file_name));
-    if (context_.tasks > 0) {
-      std::vector<int32_t> sorted = order;
-      std::sort(sorted.begin(), sorted.end());
-      if (sorted != NthOrder0(context_.tasks)) {
-        return SpecError(
-            context_.file_name, item.place,
-            absl::StrCat("order ", Quoted(OrderText(order)),
-                         " is not a permutation of the tasks 0 .. ",
-                         context_.tasks - 1, " (prompt.tasks is ",
-                         context_.tasks, ")"));
-      }
-    }
-    return AxisValue(std::move(order));
-  }
-
-  static std::vector<int32_t> NthOrder0(int tasks) {
-    std::vector<int32_t> order(tasks);
-    for (int i = 0; i < tasks; ++i) order[i] = i;
-    return order;
-  }
-
   absl::Status ParseGenerated() {
+    if (axis_.path == kOrderPath) return ParseOrders();
     for (const YamlEntry& key : node_.entries) {
-      if (key.key == "linspace" || key.key == "logspace") {
-        return NotAvailable(context_.file_name, key.place, key.key);
-      }
+      const bool spaced = key.key == "linspace" || key.key == "logspace";
+      if (spaced && node_.entries.size() == 1) return ParseSpaced(key);
     }
-    return axis_.path == kOrderPath ? ParseOrders() : ParseRange();
+    return ParseRange();
+  }
+
+  // {linspace: [first, last, n]}, {logspace: [first, last, n]}: n values, both
+  // ends among them, with equal differences or equal ratios.
+  absl::Status ParseSpaced(const YamlEntry& key) {
+    const std::string path = absl::StrCat(key.key, " of axis ", axis_.path);
+    if (axis_.Field().cpp_type() != FieldDescriptor::CPPTYPE_DOUBLE) {
+      return SpecError(
+          context_.file_name, key.place,
+          absl::StrCat(key.key, " generates real numbers; ", axis_.path,
+                       IsInteger(axis_.Field())
+                           ? " takes whole ones: {range: [first, "
+                             "end, step]}, or a list"
+                           : " needs a list of values"));
+    }
+    const YamlNode& given = key.value;
+    if (given.kind != YamlNode::Kind::kList || given.items.size() != 3)
+      return WrongType(context_.file_name, given.place, path,
+                       "[first, last, number of values]", Describe(given));
+    std::array<double, 2> ends{};
+    for (size_t i = 0; i < ends.size(); ++i) {
+      ASSIGN_OR_RETURN(const FieldValue end,
+                       ParseFieldValue(axis_.Field(), path, given.items[i],
+                                       context_.file_name));
+      ends[i] = std::get<double>(end);
+    }
+    ASSIGN_OR_RETURN(
+        const FieldValue number,
+        ParseFieldValue(AnyWhole(), path, given.items[2], context_.file_name));
+    const int64_t count = std::get<int64_t>(number);
+    if (count < 2 || static_cast<uint64_t>(count) > context_.max_values)
+      return WrongType(context_.file_name, given.items[2].place, path,
+                       absl::StrCat("2 to ", context_.max_values, " values"),
+                       absl::StrCat(count));
+    if (!(ends[0] < ends[1]))
+      return SpecError(context_.file_name, given.place,
+                       absl::StrCat(path,
+                                    ": the first value must be below the "
+                                    "last one"));
+    if (key.key == "logspace" && !(ends[0] > 0))
+      return SpecError(context_.file_name, given.items[0].place,
+                       absl::StrCat(path, ": both ends must be above 0"));
+    return SetSpaced(ends[0], ends[1], count, key.key == "logspace");
+  }
+
+  absl::Status SetSpaced(double first, double last, int64_t count,
+                         bool logarithmic) {
+    std::vector<AxisValue> values;
+    values.reserve(static_cast<size_t>(count));
+    for (int64_t i = 0; i < count; ++i) {
+      const double part =
+          static_cast<double>(i) / static_cast<double>(count - 1);
+      double value =
+          logarithmic
+              ? std::exp((1 - part) * std::log(first) + part * std::log(last))
+              : (1 - part) * first + part * last;
+      if (i == 0) value = first;
+      if (i == count - 1) value = last;
+      if (!values.empty() && values.back() == AxisValue(value))
+        return ErrorHere(absl::StrCat("axis ", axis_.path, ": ", count,
+                                      " values between ", ShortestDouble(first),
+                                      " and ", ShortestDouble(last),
+                                      " are too close to tell apart"));
+      values.emplace_back(value);
+    }
+    axis_.values = std::move(values);
+    return absl::OkStatus();
   }
 
   absl::Status ParseRange() {
@@ -164,7 +213,7 @@ class AxisParser {
           key.key,
           orders
               ? absl::StrCat("; it generates orders, for the axis ", kOrderPath)
-              : DidYouMean(key.key, {"range"}));
+              : DidYouMean(key.key, {"range", "linspace", "logspace"}));
     }
     if (node_.entries.empty())
       return EmptyAxis(context_.file_name, entry_.place, axis_.path);
@@ -180,12 +229,11 @@ class AxisParser {
       return WrongType(context_.file_name, bounds.place, path,
                        "[first, end] or [first, end, step]", Describe(bounds));
     }
-    static const FieldDescriptor& any =
-        *v1::TrainInputs::descriptor()->FindFieldByName("seed");  // an int64
     std::vector<int64_t> numbers;
     for (const YamlNode& item : bounds.items) {
-      ASSIGN_OR_RETURN(const FieldValue number,
-                       ParseFieldValue(any, path, item, context_.file_name));
+      ASSIGN_OR_RETURN(
+          const FieldValue number,
+          ParseFieldValue(AnyWhole(), path, item, context_.file_name));
       numbers.push_back(std::get<int64_t>(number));
     }
     return MakeRange(numbers, bounds.place);
@@ -239,11 +287,9 @@ class AxisParser {
             context_.file_name, key.place, absl::StrCat("axis ", axis_.path),
             key.key, DidYouMean(key.key, {"permutations", "sample", "seed"}));
       }
-      static const FieldDescriptor& any =
-          *v1::TrainInputs::descriptor()->FindFieldByName("seed");
       ASSIGN_OR_RETURN(
           const FieldValue number,
-          ParseFieldValue(any, key.key, key.value, context_.file_name));
+          ParseFieldValue(AnyWhole(), key.key, key.value, context_.file_name));
       if (key.key == "seed") {
         set.seed = std::get<int64_t>(number);
       } else {
@@ -326,6 +372,46 @@ void Axis::Apply(uint64_t index, v1::SweepFile* cell) const {
   for (size_t i = 0; i + 1 < route.size(); ++i)
     message = message->GetReflection()->MutableMessage(message, route[i]);
   SetField(Field(), ValueAt(index), message);
+}
+
+std::vector<uint64_t> Axis::IndicesOf(const AxisValue& value) const {
+  std::vector<uint64_t> indices;
+  if (const auto* range = std::get_if<IntegerRange>(&values)) {
+    const auto* number = std::get_if<int64_t>(&value);
+    if (number == nullptr || *number < range->start ||
+        (*number - range->start) % range->step != 0)
+      return indices;
+    const auto index =
+        static_cast<uint64_t>((*number - range->start) / range->step);
+    if (index < range->count) indices.push_back(index);
+    return indices;
+  }
+  for (uint64_t index = 0; index < size(); ++index) {
+    if (ValueAt(index) == value) indices.push_back(index);
+  }
+  return indices;
+}
+
+absl::StatusOr<AxisValue> ParseAxisValue(const Axis& axis, const YamlNode& node,
+                                         const AxisContext& context) {
+  if (axis.path != kOrderPath)
+    return ParseFieldValue(axis.Field(), axis.path, node, context.file_name);
+  ASSIGN_OR_RETURN(std::vector<int32_t> order,
+                   ParseOrder(axis.path, node, context.file_name));
+  if (context.tasks > 0) {
+    std::vector<int32_t> sorted = order;
+    std::sort(sorted.begin(), sorted.end());
+    std::vector<int32_t> all(static_cast<size_t>(context.tasks));
+    std::iota(all.begin(), all.end(), 0);
+    if (sorted != all) {
+      return SpecError(context.file_name, node.place,
+                       absl::StrCat("order ", Quoted(OrderText(order)),
+                                    " is not a permutation of the tasks 0 .. ",
+                                    context.tasks - 1, " (prompt.tasks is ",
+                                    context.tasks, ")"));
+    }
+  }
+  return AxisValue(std::move(order));
 }
 
 absl::StatusOr<Axis> ParseAxis(const YamlEntry& entry,

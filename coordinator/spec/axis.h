@@ -42,6 +42,7 @@ struct Axis {
   std::vector<const google::protobuf::FieldDescriptor*>
       route;  // from SweepFile to the field
   std::variant<std::vector<AxisValue>, IntegerRange, OrderSet> values;
+  int zip = -1;  // axes of one number advance together; -1 = by itself
 
   const google::protobuf::FieldDescriptor& Field() const {
     return *route.back();
@@ -56,6 +57,9 @@ struct Axis {
     return ValueJson(Field(), ValueAt(index));
   }
   void Apply(uint64_t index, v1::SweepFile* cell) const;
+  // Where the value stands; of an axis that advances with others it may stand
+  // at several places. Empty = nowhere.
+  std::vector<uint64_t> IndicesOf(const AxisValue& value) const;
 };
 
 // What reading an axis needs to know about the rest of the file.
@@ -64,14 +68,19 @@ struct AxisContext {
   int tasks = 0;            // prompt.tasks; 0 when it is an axis itself
   uint64_t max_values = 0;  // generated sets that are kept in memory (samples)
                             // are refused above this
+  bool keep_repeated = false;  // values may repeat: other axes tell them apart
 };
 
 // Errors: InvalidArgument for an unknown path (with a suggestion), a path that
 // cannot vary, an empty axis, a bad value, an order that does not fit
-// context.tasks, and forms of a later version. Values that repeat are dropped
-// and reported.
+// context.tasks. Values that repeat are dropped and reported, unless
+// context.keep_repeated.
 absl::StatusOr<Axis> ParseAxis(const YamlEntry& entry,
                                const AxisContext& context,
                                std::vector<std::string>* warnings);
+
+// One value of the axis. Errors: InvalidArgument with the place.
+absl::StatusOr<AxisValue> ParseAxisValue(const Axis& axis, const YamlNode& node,
+                                         const AxisContext& context);
 
 }  // namespace iclsweep

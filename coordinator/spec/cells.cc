@@ -65,7 +65,8 @@ absl::StatusOr<PlannedJob> PlanJob(const v1::SweepFile& cell, Stage stage,
 }
 
 uint64_t CellCount(const SweepSpec& spec) {
-  const auto count = CheckedCellCount(spec);
+  if (spec.cells != nullptr) return spec.cells->cells();
+  const auto count = CheckedPointCount(spec);
   if (!count.has_value()) std::abort();  // ParseSweep refuses such a grid
   return *count;
 }
@@ -168,7 +169,8 @@ absl::StatusOr<Cell> CellExpander::Expand(uint64_t index) {
     return absl::OutOfRangeError(absl::StrCat(
         "cell ", index, " of sweep ", spec_.name, ", which has ", count_));
   }
-  grid_.DigitsAt(index, &digits_);
+  grid_.DigitsAt(spec_.cells == nullptr ? index : spec_.cells->PointOf(index),
+                 &digits_);
   Cell cell;
   cell.index = index;
   Describe(&cell);

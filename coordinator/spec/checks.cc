@@ -226,7 +226,9 @@ absl::Status RunCheck(const SweepSpec& spec, const Check& check,
   const Projection projection(spec, std::move(axes));
   std::vector<uint64_t> digits(spec.axes.size(), 0);
   CellSections cell(spec);
+  const std::vector<bool> with_cells = PointsWithCells(spec, projection);
   for (uint64_t point = 0; point < projection.size(); ++point) {
+    if (!with_cells.empty() && !with_cells[point]) continue;
     projection.DigitsAt(point, &digits);
     cell.Set(digits);
     RETURN_IF_ERROR(check.run(cell.Sections(), places));

@@ -223,6 +223,50 @@ void DiffAxes(const SweepSpec& before, const SweepSpec& after,
                    absl::StrJoin(kept_after, ", ")));
 }
 
+// An order alone would read back as several values.
+std::vector<std::string> ExclusionJsons(const SweepSpec& spec) {
+  std::vector<std::string> texts;
+  for (const Exclusion& exclusion : spec.exclusions) {
+    std::vector<std::string> members;
+    for (const auto& [index, digits] : exclusion.axes) {
+      const Axis& axis = spec.axes[index];
+      std::vector<std::string> values;
+      for (const uint64_t digit : digits) {
+        std::string value = axis.JsonAt(digit);
+        if (values.empty() || values.back() != value)
+          values.push_back(std::move(value));
+      }
+      members.push_back(absl::StrCat("\"", axis.path, "\": [",
+                                     absl::StrJoin(values, ", "), "]"));
+    }
+    texts.push_back(absl::StrCat("{", absl::StrJoin(members, ", "), "}"));
+  }
+  return texts;
+}
+
+// Which axes advance together.
+std::vector<std::string> ZipTexts(const SweepSpec& spec) {
+  std::map<int, std::vector<std::string>> zips;
+  for (const Axis& axis : spec.axes) {
+    if (axis.zip >= 0) zips[axis.zip].push_back(axis.path);
+  }
+  std::vector<std::string> texts;
+  for (const auto& [zip, paths] : zips)
+    texts.push_back(absl::StrJoin(paths, " with "));
+  return texts;
+}
+
+void DiffLists(absl::string_view what, const std::vector<std::string>& before,
+               const std::vector<std::string>& after,
+               std::vector<std::string>* lines) {
+  if (before == after) return;
+  const auto text = [](const std::vector<std::string>& list) {
+    return list.empty() ? std::string("none")
+                        : Unquoted(absl::StrJoin(list, ", "));
+  };
+  lines->push_back(absl::StrCat(what, ": ", text(before), " -> ", text(after)));
+}
+
 }  // namespace
 
 std::string CanonicalJson(const SweepSpec& spec) {
@@ -232,10 +276,21 @@ std::string CanonicalJson(const SweepSpec& spec) {
   std::string text = absl::StrCat(
       "{", SectionJson(parameters, "", *v1::SweepFile::descriptor()));
   std::vector<std::string> axes;
+  std::map<int, std::vector<std::string>> zips;
   for (const Axis& axis : spec.axes)
-    axes.push_back(absl::StrCat("\"", axis.path, "\": ", AxisJson(axis)));
+    (axis.zip < 0 ? axes : zips[axis.zip])
+        .push_back(absl::StrCat("\"", axis.path, "\": ", AxisJson(axis)));
   if (!axes.empty())
     absl::StrAppend(&text, ", \"grid\": {", absl::StrJoin(axes, ", "), "}");
+  std::vector<std::string> groups;
+  for (const auto& [zip, members] : zips)
+    groups.push_back(absl::StrCat("{", absl::StrJoin(members, ", "), "}"));
+  if (!groups.empty())
+    absl::StrAppend(&text, ", \"zip\": [", absl::StrJoin(groups, ", "), "]");
+  const std::vector<std::string> exclusions = ExclusionJsons(spec);
+  if (!exclusions.empty())
+    absl::StrAppend(&text, ", \"exclude\": [", absl::StrJoin(exclusions, ", "),
+                    "]");
   return text + "}";
 }
 
@@ -254,6 +309,8 @@ std::vector<std::string> DiffSpecs(const SweepSpec& before,
   }
   DiffParameters(before, after, &lines);
   DiffAxes(before, after, &lines);
+  DiffLists("zip", ZipTexts(before), ZipTexts(after), &lines);
+  DiffLists("exclude", ExclusionJsons(before), ExclusionJsons(after), &lines);
   return lines;
 }
 

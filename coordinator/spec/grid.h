@@ -1,6 +1,7 @@
-// The grid's arithmetic: cells are numbered with the first axis varying
+// The grid's arithmetic: points are numbered with the first axis varying
 // slowest, and a projection numbers the points of the sub-grid that some of the
-// axes span. A digit is the index of a value on one axis.
+// axes span. A digit is the index of a value on one axis; axes that advance
+// together have the same digit and span one dimension.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +14,17 @@
 
 namespace iclsweep {
 
-// nullopt when the product does not fit in 64 bits.
-std::optional<uint64_t> CheckedCellCount(const SweepSpec& spec);
+// Points of the grid; nullopt when the product does not fit in 64 bits.
+std::optional<uint64_t> CheckedPointCount(const SweepSpec& spec);
+// Whether an axis before this one advances with it.
+bool Follows(const SweepSpec& spec, size_t axis);
 // "model.size 2 x seed 3 = 6", for messages.
 std::string GridProduct(const SweepSpec& spec);
 
 class Projection {
  public:
   // `axes` are indices into spec.axes, ascending. `spec` must outlive the
-  // projection and have a checked cell count.
+  // projection and have a checked point count.
   Projection(const SweepSpec& spec, std::vector<int> axes);
 
   uint64_t size() const { return size_; }
@@ -34,12 +37,16 @@ class Projection {
 
  private:
   std::vector<int> axes_;
-  std::vector<uint64_t> sizes_;
+  std::vector<size_t> leads_;    // which of them has the digit
+  std::vector<uint64_t> sizes_;  // 1 where another one has it
   uint64_t size_ = 1;
 };
 
-// The projection on all axes: its points are the cells.
+// The projection on all axes.
 Projection WholeGrid(const SweepSpec& spec);
+// The points of the projection that some cell falls on; empty = all.
+std::vector<bool> PointsWithCells(const SweepSpec& spec,
+                                  const Projection& projection);
 
 // The sections of a cell, updated in place: setting digits again costs only the
 // axes that changed.

@@ -1,7 +1,9 @@
 #include "coordinator/spec/plan.h"
 
 #include <algorithm>
-#include <iterator>
+#include <map>
+#include <set>
+#include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "coordinator/spec/grid.h"
@@ -11,23 +13,54 @@
 namespace iclsweep {
 namespace {
 
+// Of axes that advance together, the stage may read some only: whether their
+// values tell every place apart.
+bool ZippedPlacesDiffer(const SweepSpec& spec, const std::vector<int>& axes) {
+  std::map<int, std::vector<const Axis*>> zips;
+  for (const int axis : axes) {
+    if (spec.axes[axis].zip >= 0)
+      zips[spec.axes[axis].zip].push_back(&spec.axes[axis]);
+  }
+  for (const auto& [zip, members] : zips) {
+    std::set<std::vector<AxisValue>> seen;
+    for (uint64_t digit = 0; digit < members.front()->size(); ++digit) {
+      std::vector<AxisValue> values;
+      for (const Axis* axis : members) values.push_back(axis->ValueAt(digit));
+      if (!seen.insert(std::move(values)).second) return false;
+    }
+  }
+  return true;
+}
+
 // Different points of the axes that the stage reads give it different messages
 // for certain.
 bool IsInjective(const SweepSpec& spec, Stage stage) {
   const std::vector<int> axes = AxesReadBy(spec, stage);
-  return std::all_of(axes.begin(), axes.end(), [&](int axis) {
-    return IsCopiedVerbatim(spec, stage, spec.axes[axis].path);
-  });
+  return std::all_of(axes.begin(), axes.end(),
+                     [&](int axis) {
+                       return IsCopiedVerbatim(spec, stage,
+                                               spec.axes[axis].path);
+                     }) &&
+         ZippedPlacesDiffer(spec, axes);
+}
+
+uint64_t CountPoints(const SweepSpec& spec, const Projection& projection) {
+  const std::vector<bool> with_cells = PointsWithCells(spec, projection);
+  return with_cells.empty() ? projection.size()
+                            : static_cast<uint64_t>(std::count(
+                                  with_cells.begin(), with_cells.end(), true));
 }
 
 // Distinct messages of one stage, whatever it depends on.
 absl::StatusOr<uint64_t> CountMessages(const SweepSpec& spec, Stage stage) {
   const Projection projection(spec, AxesReadBy(spec, stage));
-  if (IsInjective(spec, stage)) return projection.size();
+  if (IsInjective(spec, stage)) return CountPoints(spec, projection);
   absl::flat_hash_set<JobKey> keys;
   std::vector<uint64_t> digits(spec.axes.size(), 0);
   CellSections cell(spec);
+  const std::vector<bool> with_cells = PointsWithCells(spec, projection);
   for (uint64_t point = 0; point < projection.size(); ++point) {
+    if (!with_cells.empty() && !with_cells[point]) continue;
     projection.DigitsAt(point, &digits);
     cell.Set(digits);
     ASSIGN_OR_RETURN(const PlannedJob job, PlanJob(cell.Sections(), stage, {}));
@@ -36,43 +69,35 @@ absl::StatusOr<uint64_t> CountMessages(const SweepSpec& spec, Stage stage) {
   return keys.size();
 }
 
-absl::Status ForEachDistinctJobOf(const SweepSpec& spec, Stage stage,
-                                  const JobVisitor& visit) {
-  JobPlanner planner(spec);
-  const Projection& projection = planner.KeyAxes(stage);
-  const bool all_differ =
-      IsInjective(spec, stage) &&
-      (!DependsOnTrain(stage) || IsInjective(spec, Stage::kTrain));
-  absl::flat_hash_set<JobKey> seen;
-  std::vector<uint64_t> digits(spec.axes.size(), 0);
-  for (uint64_t point = 0; point < projection.size(); ++point) {
-    projection.DigitsAt(point, &digits);
-    ASSIGN_OR_RETURN(const PlannedJob job, planner.Job(stage, digits));
-    if (!all_differ && !seen.insert(job.key).second) continue;
-    ASSIGN_OR_RETURN(const std::vector<JobKey> dependencies,
-                     planner.Dependencies(stage, digits));
-    RETURN_IF_ERROR(visit(job, dependencies));
-  }
-  return absl::OkStatus();
+// Whether some dimension of the grid is read by both.
+bool ShareADimension(const SweepSpec& spec, Stage a, Stage b) {
+  const auto dimensions = [&](Stage stage) {
+    std::set<int> found;
+    for (const int axis : AxesReadBy(spec, stage)) {
+      const int zip = spec.axes[axis].zip;
+      found.insert(zip >= 0 ? -1 - zip : axis);
+    }
+    return found;
+  };
+  const std::set<int> of_a = dimensions(a);
+  const std::set<int> of_b = dimensions(b);
+  return std::any_of(of_a.begin(), of_a.end(),
+                     [&](int dimension) { return of_b.contains(dimension); });
 }
 
 // Distinct keys of a stage that depends on train: pairs of a message and a
 // train key that occur together.
 absl::StatusOr<uint64_t> CountDependent(const SweepSpec& spec, Stage stage,
                                         uint64_t train_jobs) {
-  const std::vector<int> own = AxesReadBy(spec, stage);
-  const std::vector<int> train = AxesReadBy(spec, Stage::kTrain);
-  std::vector<int> shared;
-  std::set_intersection(own.begin(), own.end(), train.begin(), train.end(),
-                        std::back_inserter(shared));
-  if (shared.empty()) {  // every message meets every train job
+  // Every message meets every train job.
+  if (spec.cells == nullptr && !ShareADimension(spec, stage, Stage::kTrain)) {
     ASSIGN_OR_RETURN(const uint64_t messages, CountMessages(spec, stage));
     return messages * train_jobs;
   }
   if (IsInjective(spec, stage) && IsInjective(spec, Stage::kTrain))
-    return JobPlanner(spec).KeyAxes(stage).size();
+    return CountPoints(spec, JobPlanner(spec).KeyAxes(stage));
   uint64_t count = 0;
-  RETURN_IF_ERROR(ForEachDistinctJobOf(
+  RETURN_IF_ERROR(ForEachDistinctJob(
       spec, stage, [&](const PlannedJob&, absl::Span<const JobKey>) {
         ++count;
         return absl::OkStatus();
@@ -98,10 +123,25 @@ absl::StatusOr<std::vector<StagePlan>> PlanStages(const SweepSpec& spec) {
   return plans;
 }
 
-absl::Status ForEachDistinctJob(const SweepSpec& spec,
+absl::Status ForEachDistinctJob(const SweepSpec& spec, Stage stage,
                                 const JobVisitor& visit) {
-  for (const Stage stage : spec.stages)
-    RETURN_IF_ERROR(ForEachDistinctJobOf(spec, stage, visit));
+  JobPlanner planner(spec);
+  const Projection& projection = planner.KeyAxes(stage);
+  const bool all_differ =
+      IsInjective(spec, stage) &&
+      (!DependsOnTrain(stage) || IsInjective(spec, Stage::kTrain));
+  absl::flat_hash_set<JobKey> seen;
+  std::vector<uint64_t> digits(spec.axes.size(), 0);
+  const std::vector<bool> with_cells = PointsWithCells(spec, projection);
+  for (uint64_t point = 0; point < projection.size(); ++point) {
+    if (!with_cells.empty() && !with_cells[point]) continue;
+    projection.DigitsAt(point, &digits);
+    ASSIGN_OR_RETURN(const PlannedJob job, planner.Job(stage, digits));
+    if (!all_differ && !seen.insert(job.key).second) continue;
+    ASSIGN_OR_RETURN(const std::vector<JobKey> dependencies,
+                     planner.Dependencies(stage, digits));
+    RETURN_IF_ERROR(visit(job, dependencies));
+  }
   return absl::OkStatus();
 }
 

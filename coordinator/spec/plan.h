@@ -24,11 +24,11 @@ struct StagePlan {
 // One entry per stage of the sweep, in the order of kAllStages.
 absl::StatusOr<std::vector<StagePlan>> PlanStages(const SweepSpec& spec);
 
-// Called with each distinct key once, dependencies before what needs them;
-// `depends_on` is empty, the keys are given. A status that is not OK ends the
-// walk and is returned.
+// Called with each distinct key of the stage once; `depends_on` is empty, the
+// keys are given. A status that is not OK ends the walk and is returned.
 using JobVisitor = std::function<absl::Status(
     const PlannedJob& job, absl::Span<const JobKey> dependencies)>;
-absl::Status ForEachDistinctJob(const SweepSpec& spec, const JobVisitor& visit);
+absl::Status ForEachDistinctJob(const SweepSpec& spec, Stage stage,
+                                const JobVisitor& visit);
 
 }  // namespace iclsweep

@@ -5,12 +5,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "coordinator/spec/axis.h"
+#include "coordinator/spec/cell_map.h"
 #include "iclsweep/v1/params.pb.h"
 #include "proto/base/domain.h"
 
@@ -22,8 +24,11 @@ struct SweepSpec {
       base;  // the sections as written, presence kept; axes are not in it
   std::vector<Stage>
       stages;  // those whose section is present, in the order of kAllStages
-  std::vector<Axis> axes;             // in file order; the first varies slowest
-  std::vector<std::string> warnings;  // one line each, with file:line:column
+  std::vector<Axis> axes;  // in file order, zipped ones last; the first varies
+                           // slowest
+  std::vector<Exclusion> exclusions;
+  std::shared_ptr<const CellMap> cells;  // null: every point of the grid is one
+  std::vector<std::string> warnings;     // one line each, with file:line:column
   std::string hash_hex;  // of the content: layout, comments and written-out
                          // defaults do not change it
 

@@ -48,6 +48,8 @@ enum class Purpose : uint8_t {
   kTuneStructure = 28,
   kCompareStructure = 29,
   kWrongStructure = 30,
+  kCellOrder = 31,  // the order of a shuffled sweep's cells (prompt = round,
+                    // coordinate = the half that is hashed)
 };
 
 // Addresses one draw. All parts count from 0.

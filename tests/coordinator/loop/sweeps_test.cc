@@ -192,6 +192,31 @@ TEST_F(LoopSweepsTest, RestartInTheMiddleOfAnExpansionCompletesIt) {
               ElementsAre("ready|20"));
 }
 
+TEST_F(LoopSweepsTest, ShuffledSweepRunsInItsOrderAlsoAfterARestart) {
+  options_.cells_per_step = 3;
+  StartLoop();
+  const std::string yaml = NoopSweep("s", 40, "shuffle: 7\n");
+  PostSubmit(yaml);
+  while (Rows("SELECT count(*) FROM cell")[0] == "0") std::this_thread::yield();
+  Restart();
+  Submit(yaml);
+  while (Rows("SELECT count(*) FROM cell")[0] != "40")
+    std::this_thread::yield();
+  std::vector<std::string> expected;
+  const CellOrder order(40, 7);
+  for (uint64_t place = 0; place < 40; ++place)
+    expected.push_back(absl::StrCat(order.At(place)));
+  EXPECT_EQ(Rows("SELECT cell_index FROM cell JOIN cell_job USING (sweep_id, "
+                 "cell_key) ORDER BY job_id"),
+            expected);
+  const int64_t worker = Register("a");
+  for (int i = 0; i < 3; ++i) {
+    const v1::LeasedJob job = Lease(worker);
+    EXPECT_EQ(absl::StrCat(job.noop().noop().index()), expected[i]);
+    Complete(worker, Done(job));
+  }
+}
+
 TEST_F(LoopSweepsTest, SweepsExpandOneAfterTheOther) {
   options_.cells_per_step = 4;
   StartLoop();

@@ -53,16 +53,19 @@ theory: {}
   Counts visited;
   std::set<JobKey> keys;
   std::set<JobKey> trained;
-  ASSERT_OK(ForEachDistinctJob(
-      spec, [&](const PlannedJob& job, absl::Span<const JobKey> dependencies) {
-        ++visited[job.stage];
-        keys.insert(job.key);
-        if (job.stage == Stage::kTrain) trained.insert(job.key);
-        for (const JobKey& key : dependencies)
-          EXPECT_EQ(trained.count(key), 1u);
-        EXPECT_EQ(dependencies.size(), job.stage == Stage::kEvaluate ? 1u : 0u);
-        return absl::OkStatus();
-      }));
+  for (const Stage stage : spec.stages)
+    ASSERT_OK(ForEachDistinctJob(
+        spec, stage,
+        [&](const PlannedJob& job, absl::Span<const JobKey> dependencies) {
+          ++visited[job.stage];
+          keys.insert(job.key);
+          if (job.stage == Stage::kTrain) trained.insert(job.key);
+          for (const JobKey& key : dependencies)
+            EXPECT_EQ(trained.count(key), 1u);
+          EXPECT_EQ(dependencies.size(),
+                    job.stage == Stage::kEvaluate ? 1u : 0u);
+          return absl::OkStatus();
+        }));
   EXPECT_EQ(visited, Jobs(spec));
   EXPECT_EQ(keys.size(), 2u + 15840 + 7920);
 }
@@ -110,7 +113,7 @@ TEST(PlanTest, TheVisitorEndsTheWalk) {
   const SweepSpec spec = Parse("noop:\ngrid: {noop.index: {range: [0, 10]}}");
   int visits = 0;
   const absl::Status status = ForEachDistinctJob(
-      spec, [&](const PlannedJob&, absl::Span<const JobKey>) {
+      spec, Stage::kNoop, [&](const PlannedJob&, absl::Span<const JobKey>) {
         return ++visits == 3 ? absl::CancelledError("enough")
                              : absl::OkStatus();
       });
@@ -118,21 +121,50 @@ TEST(PlanTest, TheVisitorEndsTheWalk) {
   EXPECT_EQ(visits, 3);
 }
 
+// The points of the grid by plain counting: one digit per axis, those of axes
+// that advance together the same; excluded ones left out.
+std::vector<std::vector<uint64_t>> CellsByCounting(const SweepSpec& spec) {
+  std::vector<std::vector<uint64_t>> cells = {{}};
+  for (const Axis& axis : spec.axes) {
+    std::vector<std::vector<uint64_t>> longer;
+    for (const std::vector<uint64_t>& cell : cells) {
+      const size_t before = cell.size();
+      const bool follows =
+          axis.zip >= 0 && before > 0 && spec.axes[before - 1].zip == axis.zip;
+      for (uint64_t digit = 0; digit < axis.size(); ++digit) {
+        if (follows && digit != cell.back()) continue;
+        longer.push_back(cell);
+        longer.back().push_back(digit);
+      }
+    }
+    cells = std::move(longer);
+  }
+  std::erase_if(cells, [&](const std::vector<uint64_t>& cell) {
+    for (const Exclusion& exclusion : spec.exclusions) {
+      bool all = true;
+      for (const auto& [axis, digits] : exclusion.axes)
+        all = all && std::count(digits.begin(), digits.end(), cell[axis]) > 0;
+      if (all) return true;
+    }
+    return false;
+  });
+  return cells;
+}
+
 // Keys of every cell without projections or memories: the sections of the cell,
 // resolved and hashed.
 std::vector<std::map<Stage, JobKey>> KeysByBruteForce(const SweepSpec& spec) {
-  std::vector<std::map<Stage, JobKey>> cells(CellCount(spec));
-  for (uint64_t index = 0; index < cells.size(); ++index) {
+  std::vector<std::map<Stage, JobKey>> cells;
+  for (const std::vector<uint64_t>& digits : CellsByCounting(spec)) {
     v1::SweepFile sections = spec.base;
-    uint64_t rest = index;
-    for (size_t i = spec.axes.size(); i-- > 0; rest /= spec.axes[i].size()) {
-      spec.axes[i].Apply(rest % spec.axes[i].size(), &sections);
-    }
+    for (size_t i = 0; i < digits.size(); ++i)
+      spec.axes[i].Apply(digits[i], &sections);
+    std::map<Stage, JobKey>& keys = cells.emplace_back();
     for (const Stage stage : spec.stages) {
       std::vector<JobKey> dependencies;
       if (stage == Stage::kEvaluate || stage == Stage::kCompare)
-        dependencies = {cells[index][Stage::kTrain]};
-      cells[index][stage] =
+        dependencies = {keys[Stage::kTrain]};
+      keys[stage] =
           ComputeJobKey(stage, **Resolve(sections, stage), dependencies)
               .value();
     }
@@ -185,25 +217,48 @@ constexpr const char* kPrompts[] = {
     "prompt: {tasks: 3, data: {noise_std: 0}}\n",
     "prompt: {tasks: 3}\ndata: {family: sparse_linear}\n"};
 
+// "seed: 0" of "seed: [0, 1]" or "seed: {range: [0, 3]}".
+std::string FirstValueOf(const std::string& axis) {
+  const size_t open = axis.find('[');
+  return absl::StrCat(
+      axis.substr(0, axis.find(':')), ": ",
+      axis.substr(open + 1, axis.find_first_of(",]", open) - open - 1));
+}
+
 TEST(PlanTest, RandomSweepsAgreeWithBruteForce) {
   std::mt19937 random(20240607);
   const auto pick = [&](const auto& from) {
     return from[random() % std::size(from)];
   };
   int compared = 0;
-  for (int trial = 0; trial < 4000 && compared < 250; ++trial) {
+  int with_zip = 0;
+  int with_exclude = 0;
+  for (int trial = 0; trial < 8000 && compared < 250; ++trial) {
     std::set<std::string> axes;
     while (axes.size() < 4) axes.insert(pick(kAxes));
-    const std::string text =
-        absl::StrCat(pick(kSections), pick(kPrompts), "grid:\n  ",
-                     absl::StrJoin(axes, "\n  "));
+    std::string text = absl::StrCat(pick(kSections), pick(kPrompts));
+    std::vector<std::string> grid(axes.begin(), axes.end());
+    std::shuffle(grid.begin(), grid.end(), random);
+    const bool zipped = random() % 2 == 0;
+    if (zipped) {
+      absl::StrAppend(&text, "zip: [{", grid[2], ", ", grid[3], "}]\n");
+      grid.resize(2);
+    }
+    absl::StrAppend(&text, "grid:\n  ", absl::StrJoin(grid, "\n  "));
+    if (random() % 2 == 0)
+      absl::StrAppend(&text, "\nexclude: [{", FirstValueOf(grid[0]), ", ",
+                      FirstValueOf(grid[1]), "}]");
     const auto spec = ParseSweep("name: t\n" + text, "s.yaml");
-    if (!spec.ok()) continue;  // an axis without effect, or set twice
+    // An axis without effect, set twice, lists of different lengths.
+    if (!spec.ok()) continue;
     ++compared;
+    with_zip += zipped ? 1 : 0;
+    with_exclude += spec->cells == nullptr ? 0 : 1;
     SCOPED_TRACE(text);
     const auto cells = KeysByBruteForce(*spec);
     std::map<Stage, std::set<JobKey>> expected;
     CellExpander expander(*spec);
+    ASSERT_EQ(CellCount(*spec), cells.size());
     for (uint64_t i = 0; i < cells.size(); ++i) {
       const Cell cell = expander.Expand(i).value();
       for (const PlannedJob& job : cell.jobs) {
@@ -213,16 +268,19 @@ TEST(PlanTest, RandomSweepsAgreeWithBruteForce) {
       }
     }
     std::map<Stage, std::set<JobKey>> visited;
-    ASSERT_OK(ForEachDistinctJob(
-        *spec, [&](const PlannedJob& job, absl::Span<const JobKey>) {
-          EXPECT_TRUE(visited[job.stage].insert(job.key).second);
-          return absl::OkStatus();
-        }));
+    for (const Stage stage : spec->stages)
+      ASSERT_OK(ForEachDistinctJob(
+          *spec, stage, [&](const PlannedJob& job, absl::Span<const JobKey>) {
+            EXPECT_TRUE(visited[job.stage].insert(job.key).second);
+            return absl::OkStatus();
+          }));
     ASSERT_EQ(visited, expected);
     for (const auto& [stage, jobs] : Jobs(*spec))
       ASSERT_EQ(jobs, expected[stage].size()) << StageName(stage);
   }
   EXPECT_EQ(compared, 250);
+  EXPECT_GT(with_zip, 40);
+  EXPECT_GT(with_exclude, 80);
 }
 
 }  // namespace
