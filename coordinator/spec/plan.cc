@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "coordinator/spec/grid.h"
 #include "coordinator/spec/resolve.h"
@@ -51,23 +52,50 @@ uint64_t CountPoints(const SweepSpec& spec, const Projection& projection) {
                                   with_cells.begin(), with_cells.end(), true));
 }
 
-// Distinct messages of one stage, whatever it depends on.
-absl::StatusOr<uint64_t> CountMessages(const SweepSpec& spec, Stage stage) {
-  const Projection projection(spec, AxesReadBy(spec, stage));
-  if (IsInjective(spec, stage)) return CountPoints(spec, projection);
-  absl::flat_hash_set<JobKey> keys;
-  std::vector<uint64_t> digits(spec.axes.size(), 0);
-  CellSections cell(spec);
-  const std::vector<bool> with_cells = PointsWithCells(spec, projection);
-  for (uint64_t point = 0; point < projection.size(); ++point) {
-    if (!with_cells.empty() && !with_cells[point]) continue;
-    projection.DigitsAt(point, &digits);
-    cell.Set(digits);
-    ASSIGN_OR_RETURN(const PlannedJob job, PlanJob(cell.Sections(), stage, {}));
-    keys.insert(job.key);
+// Numbers the messages of one stage, whatever it depends on: the same number
+// for the same message.
+class MessageNumbers {
+ public:
+  static absl::StatusOr<MessageNumbers> Make(const SweepSpec& spec,
+                                             Stage stage) {
+    MessageNumbers numbers(Projection(spec, AxesReadBy(spec, stage)));
+    const Projection& projection = numbers.projection_;
+    if (IsInjective(spec, stage)) {
+      numbers.distinct_ = CountPoints(spec, projection);
+      return numbers;
+    }
+    absl::flat_hash_map<JobKey, uint64_t> known;
+    std::vector<uint64_t> digits(spec.axes.size(), 0);
+    CellSections cell(spec);
+    const std::vector<bool> with_cells = PointsWithCells(spec, projection);
+    numbers.at_.resize(projection.size(), 0);
+    for (uint64_t point = 0; point < projection.size(); ++point) {
+      if (!with_cells.empty() && !with_cells[point]) continue;
+      projection.DigitsAt(point, &digits);
+      cell.Set(digits);
+      ASSIGN_OR_RETURN(const PlannedJob job,
+                       PlanJob(cell.Sections(), stage, {}));
+      numbers.at_[point] =
+          known.try_emplace(job.key, known.size()).first->second;
+    }
+    numbers.distinct_ = known.size();
+    return numbers;
   }
-  return keys.size();
-}
+
+  uint64_t distinct() const { return distinct_; }
+  uint64_t Of(absl::Span<const uint64_t> digits) const {
+    const uint64_t point = projection_.IndexOf(digits);
+    return at_.empty() ? point : at_[point];
+  }
+
+ private:
+  explicit MessageNumbers(Projection projection)
+      : projection_(std::move(projection)) {}
+
+  Projection projection_;
+  std::vector<uint64_t> at_;  // by point; empty where every one differs
+  uint64_t distinct_ = 0;
+};
 
 // Whether some dimension of the grid is read by both.
 bool ShareADimension(const SweepSpec& spec, Stage a, Stage b) {
@@ -85,39 +113,43 @@ bool ShareADimension(const SweepSpec& spec, Stage a, Stage b) {
                      [&](int dimension) { return of_b.contains(dimension); });
 }
 
-// Distinct keys of a stage that depends on train: pairs of a message and a
-// train key that occur together.
-absl::StatusOr<uint64_t> CountDependent(const SweepSpec& spec, Stage stage,
-                                        uint64_t train_jobs) {
-  // Every message meets every train job.
-  if (spec.cells == nullptr && !ShareADimension(spec, stage, Stage::kTrain)) {
-    ASSIGN_OR_RETURN(const uint64_t messages, CountMessages(spec, stage));
-    return messages * train_jobs;
-  }
+// Distinct keys of a stage that depends on train: pairs of a message and one of
+// train's that occur together.
+absl::StatusOr<uint64_t> CountDependent(const SweepSpec& spec, Stage stage) {
+  ASSIGN_OR_RETURN(const MessageNumbers train,
+                   MessageNumbers::Make(spec, Stage::kTrain));
+  ASSIGN_OR_RETURN(const MessageNumbers own, MessageNumbers::Make(spec, stage));
+  // Every message meets every training.
+  if (spec.cells == nullptr && !ShareADimension(spec, stage, Stage::kTrain))
+    return own.distinct() * train.distinct();
+  const JobPlanner planner(spec);
+  const Projection& projection = planner.KeyAxes(stage);
   if (IsInjective(spec, stage) && IsInjective(spec, Stage::kTrain))
-    return CountPoints(spec, JobPlanner(spec).KeyAxes(stage));
-  uint64_t count = 0;
-  RETURN_IF_ERROR(ForEachDistinctJob(
-      spec, stage, [&](const PlannedJob&, absl::Span<const JobKey>) {
-        ++count;
-        return absl::OkStatus();
-      }));
-  return count;
+    return CountPoints(spec, projection);
+  absl::flat_hash_set<std::pair<uint64_t, uint64_t>> pairs;
+  std::vector<uint64_t> digits(spec.axes.size(), 0);
+  const std::vector<bool> with_cells = PointsWithCells(spec, projection);
+  for (uint64_t point = 0; point < projection.size(); ++point) {
+    if (!with_cells.empty() && !with_cells[point]) continue;
+    projection.DigitsAt(point, &digits);
+    pairs.emplace(own.Of(digits), train.Of(digits));
+  }
+  return pairs.size();
 }
 
 }  // namespace
 
 absl::StatusOr<std::vector<StagePlan>> PlanStages(const SweepSpec& spec) {
   std::vector<StagePlan> plans;
-  uint64_t train_jobs = 0;
   for (const Stage stage : spec.stages) {
     StagePlan plan{stage, CellCount(spec), 0};
     if (DependsOnTrain(stage)) {
-      ASSIGN_OR_RETURN(plan.jobs, CountDependent(spec, stage, train_jobs));
+      ASSIGN_OR_RETURN(plan.jobs, CountDependent(spec, stage));
     } else {
-      ASSIGN_OR_RETURN(plan.jobs, CountMessages(spec, stage));
+      ASSIGN_OR_RETURN(const MessageNumbers messages,
+                       MessageNumbers::Make(spec, stage));
+      plan.jobs = messages.distinct();
     }
-    if (stage == Stage::kTrain) train_jobs = plan.jobs;
     plans.push_back(plan);
   }
   return plans;
