@@ -40,10 +40,10 @@ int main(int argc, char** argv) {
   for (const auto add :
        {iclsweep::AddRun, iclsweep::AddPlan, iclsweep::AddServe,
         iclsweep::AddSubmit, iclsweep::AddStatus, iclsweep::AddWait,
-        iclsweep::AddWatch, iclsweep::AddExplain, iclsweep::AddWorkers,
-        iclsweep::AddDrain, iclsweep::AddCancel, iclsweep::AddRetry,
-        iclsweep::AddResults, iclsweep::AddQuery, iclsweep::AddExport,
-        iclsweep::AddVersion}) {
+        iclsweep::AddWatch, iclsweep::AddExplain, iclsweep::AddLogs,
+        iclsweep::AddWorkers, iclsweep::AddDrain, iclsweep::AddCancel,
+        iclsweep::AddRetry, iclsweep::AddResults, iclsweep::AddQuery,
+        iclsweep::AddExport, iclsweep::AddVersion}) {
     add(&app, &context);
   }
   app.failure_message([](const CLI::App*, const CLI::Error& error) {

@@ -63,6 +63,7 @@ void AddCancel(CLI::App* app, CommandContext* context);
 void AddRetry(CLI::App* app, CommandContext* context);
 void AddWatch(CLI::App* app, CommandContext* context);
 void AddExplain(CLI::App* app, CommandContext* context);
+void AddLogs(CLI::App* app, CommandContext* context);
 void AddWorkers(CLI::App* app, CommandContext* context);
 void AddDrain(CLI::App* app, CommandContext* context);
 void AddWait(CLI::App* app, CommandContext* context);

@@ -95,6 +95,7 @@ struct LoopOptions {
   std::string owner;         // host and pid, for the records
   std::string artifact_dir;  // absolute
   std::string partial_dir;
+  std::string log_dir;
   std::string artifact_probe;
 };
 

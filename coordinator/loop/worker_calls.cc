@@ -119,6 +119,7 @@ absl::Status Loop::Handle(RegisterCall& call) {
   response->set_artifact_dir(options_.artifact_dir);
   response->set_artifact_probe(options_.artifact_probe);
   response->set_partial_dir(options_.partial_dir);
+  response->set_log_dir(options_.log_dir);
   response->set_heartbeat_ms(
       static_cast<uint32_t>(options_.heartbeat_us / 1000));
   response->set_lease_ms(static_cast<uint32_t>(options_.lease_us / 1000));

@@ -70,6 +70,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(
   options.loop.owner = ThisProcess();
   options.loop.artifact_dir = absl::StrCat(options.data_dir, "/artifacts");
   options.loop.partial_dir = absl::StrCat(options.data_dir, "/partial");
+  options.loop.log_dir = absl::StrCat(options.data_dir, "/logs");
   options.loop.artifact_probe = ".iclsweep-probe";
   ASSIGN_OR_RETURN(const std::string uuid, coordinator->store_->DatabaseUuid());
   RETURN_IF_ERROR(

@@ -67,6 +67,11 @@ std::string ToHex(const JobKey& key) {
       reinterpret_cast<const char*>(key.bytes.data()), key.bytes.size()));
 }
 
+std::string AttemptLogFile(absl::string_view log_dir, const JobKey& key,
+                           uint32_t attempt) {
+  return absl::StrCat(log_dir, "/", ToHex(key), "/", attempt, ".log");
+}
+
 std::optional<JobKey> JobKeyFromBytes(absl::string_view bytes) {
   JobKey key;
   if (bytes.size() != key.bytes.size()) return std::nullopt;

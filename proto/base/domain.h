@@ -51,6 +51,10 @@ std::optional<JobKey> JobKeyFromBytes(
     absl::string_view bytes);  // exactly 32 bytes
 std::optional<JobKey> JobKeyFromHex(absl::string_view hex);
 
+// The log of one attempt, under the data directory's logs/.
+std::string AttemptLogFile(absl::string_view log_dir, const JobKey& key,
+                           uint32_t attempt);
+
 enum class Stage : uint8_t {
   kTrain = 1,
   kEvaluate = 2,

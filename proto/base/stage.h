@@ -38,6 +38,12 @@ struct StageContext {
     return stop != nullptr && stop->load(std::memory_order_relaxed);
   }
 
+  // A line for people, kept in the attempt's log. From the stage's thread.
+  std::function<void(const std::string& line)> log;
+  void Log(const std::string& line) const {
+    if (log) log(line);
+  }
+
   // Called from the stage's thread after each unit of work (a training step, a
   // chunk of prompts): units executed by this attempt so far, and position /
   // total of the job. `checkpointed`: a partial checkpoint was just published.

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Following a sweep and its workers: watch, workers, explain, drain, through real processes."""
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -107,12 +108,37 @@ class FollowTest(unittest.TestCase):
         self.assertEqual(cluster.node.wait(timeout=PATIENCE), 0)
         self.assertEqual(rows(cluster.data, "SELECT job_id, number, outcome FROM attempt"), [(1, 1, "done")])
 
+    def test_logs_follow_a_job_over_the_kill_of_its_worker(self):
+        cluster = self.cluster
+        cluster.submit(self.sweep)
+        cluster.hold("checkpointed")
+        cluster.start_workers()
+        (pid,) = wait_until(lambda: cluster.held("checkpointed"), "a checkpoint")
+        logs = subprocess.Popen([ICLSWEEP, "logs", "1", "--follow", "--json", "--data", cluster.data], stdout=subprocess.PIPE, text=True,
+                                env=environment())
+        self.assertIn("attempt 1 of train job 1", json.loads(logs.stdout.readline())["text"])
+        self.assertIn("step 0: loss", json.loads(logs.stdout.readline())["text"])
+        os.kill(pid, signal.SIGKILL)
+        cluster.release("checkpointed")
+        output, _ = logs.communicate(timeout=PATIENCE)
+        self.assertEqual(logs.returncode, 0, output)
+        told = lines(output)
+        crash = next(line for line in told if line["kind"] == "end")
+        self.assertEqual((crash["attempt"], crash["outcome"], crash["cause"]), (1, "failed", "crashed"))
+        second = [line["text"] for line in told if line["attempt"] == 2 and line["kind"] == "line"]
+        self.assertIn("resumed after step 20 of 400", second[1])
+        self.assertIn("done after", second[-1])
+        self.assertEqual((told[-1]["kind"], told[-1]["outcome"]), ("end", "done"))
+        self.assertIn("resumed after step 20", cli("logs", "1", "--attempt", "2", "--data", cluster.data))
+        finish(cluster, "two")
+
     def test_what_cannot_be_found_is_named(self):
         for arguments, expect in ((("drain", "nobody"), 2), (("explain", "--worker", "x"), 2), (("explain", "--job", "99"), 2),
                                   (("drain",), 2), (("explain", "--cell", "1", "--job", "1"), 2), (("watch", "none"), 2)):
             with self.subTest(arguments):
                 self.ask(*arguments, expect=expect)
         cli("watch", "--data", self.folder / "nowhere", expect=2)
+        cli("logs", "99", "--data", self.cluster.data, expect=2)
 
 
 if __name__ == "__main__":

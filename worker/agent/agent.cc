@@ -247,7 +247,13 @@ absl::Status Agent::SyncAndDeliver() {
   return DeliverSpool();
 }
 
-StageContext Agent::ContextOf(const LeasedWork& work) {
+std::string Agent::LogFileOf(const LeasedWork& work) {
+  MutexLock lock(&mu_);
+  if (registration_.log_dir.empty()) return "";
+  return AttemptLogFile(registration_.log_dir, work.key, work.lease.attempt);
+}
+
+StageContext Agent::ContextOf(const LeasedWork& work, AttemptLog* log) {
   MutexLock lock(&mu_);
   StageContext context;
   context.device = options_.device;
@@ -265,14 +271,16 @@ StageContext Agent::ContextOf(const LeasedWork& work) {
   context.attempt = work.lease.attempt;
   context.checkpoint_every_steps = registration_.checkpoint_every_steps;
   context.stop = &stop_stage_;
-  context.progress = [this, stage = work.stage](int64_t steps_run, int64_t done,
-                                                int64_t total,
-                                                bool checkpointed) {
+  context.log = [log](const std::string& line) { log->Write(line); };
+  context.progress = [this, log, stage = work.stage](
+                         int64_t steps_run, int64_t done, int64_t total,
+                         bool checkpointed) {
     OnProgress(stage, {{},
                        static_cast<uint64_t>(steps_run),
                        static_cast<uint64_t>(done),
                        static_cast<uint64_t>(total),
                        checkpointed});
+    log->Progress(steps_run, done, total);
   };
   return context;
 }
@@ -354,9 +362,17 @@ Completion Agent::Describe(const LeasedWork& work,
 absl::Status Agent::RunOne(const LeasedWork& work) {
   const int64_t start = clock_->MonotonicMicros();
   Fault("after_lease");
-  const absl::StatusOr<StageResult> result = work.run(ContextOf(work));
-  const Completion completion =
-      Describe(work, result, clock_->MonotonicMicros() - start);
+  AttemptLog log(
+      LogFileOf(work),
+      absl::StrCat("attempt ", work.lease.attempt, " of ",
+                   StageName(work.stage), " job ", work.lease.job.value, " on ",
+                   options_.slot_name, " (", options_.provenance.device_kind,
+                   ", build ", options_.provenance.build, ")"),
+      clock_);
+  const absl::StatusOr<StageResult> result = work.run(ContextOf(work, &log));
+  const int64_t duration_us = clock_->MonotonicMicros() - start;
+  log.End(result.status(), duration_us);
+  const Completion completion = Describe(work, result, duration_us);
   bool revoked = false;
   LeaseProgress progress{work.lease};
   {

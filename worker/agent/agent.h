@@ -23,6 +23,7 @@
 #include "proto/base/domain.h"
 #include "proto/base/mutex.h"
 #include "proto/base/stage.h"
+#include "worker/agent/attempt_log.h"
 #include "worker/agent/slot.h"
 #include "worker/agent/worker_link.h"
 
@@ -90,7 +91,8 @@ class Agent {
   void GiveBackWaiting();
   // The coordinator wants that lease dropped.
   void Drop(const LeaseRef& lease) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  StageContext ContextOf(const LeasedWork& work);
+  StageContext ContextOf(const LeasedWork& work, AttemptLog* log);
+  std::string LogFileOf(const LeasedWork& work);
   void OnProgress(Stage stage, LeaseProgress progress);
   void Heartbeat(const std::stop_token& stop);
   void SyncOnce();

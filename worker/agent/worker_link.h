@@ -33,6 +33,7 @@ struct Registration {
   std::string database_uuid;
   std::string artifact_dir;
   std::string partial_dir;
+  std::string log_dir;  // empty: attempts keep no logs
   int64_t heartbeat_us = 5'000'000;
   int64_t checkpoint_every_steps = 0;
   std::vector<LeaseRef> revoked;

@@ -73,6 +73,7 @@ class GrpcLink final : public WorkerLink {
     registration.database_uuid = response.database_uuid();
     registration.artifact_dir = response.artifact_dir();
     registration.partial_dir = response.partial_dir();
+    registration.log_dir = response.log_dir();
     registration.heartbeat_us = int64_t{response.heartbeat_ms()} * 1000;
     registration.checkpoint_every_steps =
         static_cast<int64_t>(response.checkpoint_every_steps());

@@ -118,8 +118,11 @@ class Run {
         at::mse_loss(model_.Forward(batch.xs.to(options), ys), ys);
     const double value = loss.item<double>();
     const bool finite = std::isfinite(value);
-    if (done_ % train.curve_interval() == 0 || done_ + 1 == total() || !finite)
+    if (done_ % train.curve_interval() == 0 || done_ + 1 == total() ||
+        !finite) {
       curve_.push_back({"loss", done_, value});
+      context_.Log(absl::StrCat("step ", done_, ": loss ", value));
+    }
     if (!finite) {
       non_finite_ = true;
       return false;
@@ -168,6 +171,7 @@ class Run {
     adam_.SetSteps(state->step);
     done_ = state->step;
     curve_ = std::move(state->curve);
+    context_.Log(absl::StrCat("resumed after step ", done_, " of ", total()));
     return absl::OkStatus();
   }
 

@@ -68,6 +68,7 @@ class LoopFixture : public ::testing::Test {
   void SetUp() override {
     options_.artifact_dir = dir_.Path("artifacts");
     options_.partial_dir = dir_.Path("partial");
+    options_.log_dir = dir_.Path("logs");
     options_.artifact_probe = ".probe";
     options_.owner = "test";
     OpenStore();

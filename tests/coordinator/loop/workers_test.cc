@@ -40,6 +40,7 @@ TEST_F(LoopWorkersTest, RegisterTellsWhatAWorkerNeeds) {
   EXPECT_EQ(response.epoch(), 2U);
   EXPECT_EQ(response.artifact_dir(), dir_.Path("artifacts"));
   EXPECT_EQ(response.partial_dir(), dir_.Path("partial"));
+  EXPECT_EQ(response.log_dir(), dir_.Path("logs"));
   EXPECT_EQ(response.artifact_probe(), ".probe");
   EXPECT_EQ(response.heartbeat_ms(), 2000U);
   EXPECT_EQ(response.lease_ms(), 9000U);

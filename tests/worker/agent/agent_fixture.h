@@ -31,6 +31,7 @@ class AgentFixture : public ::testing::Test {
     link_.default_registration.database_uuid = "the-database";
     link_.default_registration.artifact_dir = dir_.Path("artifacts");
     link_.default_registration.partial_dir = dir_.Path("partial");
+    link_.default_registration.log_dir = dir_.Path("logs");
     link_.default_registration.heartbeat_us = kHour;  // none in most tests
     link_.default_registration.checkpoint_every_steps = 50;
     options_.slot_name = "host/cpu-0";

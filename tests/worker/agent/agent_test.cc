@@ -67,6 +67,25 @@ TEST_F(AgentTest, TellsTheStageWhereThingsAre) {
   EXPECT_EQ(seen.checkpoint_every_steps, 50);
 }
 
+TEST_F(AgentTest, KeepsWhatAStageSaysInItsAttemptsLog) {
+  std::vector<LeasedWork> work = Work(7, 3, [&](const StageContext& context) {
+    context.Log("step 0: loss 2");
+    clock_.Advance(10'000'000);
+    context.Progress(4, 4, 8);
+    return Succeed(context);
+  });
+  const std::string file =
+      AttemptLogFile(dir_.Path("logs"), work[0].key, /*attempt=*/3);
+  link_.leases.emplace_back(work);
+  EXPECT_OK(Run());
+  EXPECT_EQ(testing::BytesOfFile(file),
+            "2027-01-15T08:00:01.000Z attempt 3 of train job 7 on host/cpu-0 "
+            "(cpu/avx2, build )\n"
+            "2027-01-15T08:00:01.000Z step 0: loss 2\n"
+            "2027-01-15T08:00:11.000Z 4 of 8 steps, 0.4 a second\n"
+            "2027-01-15T08:00:11.000Z done after 10.0 s\n");
+}
+
 TEST_F(AgentTest, MarksWhatItRunsAndClearsTheMark) {
   std::vector<std::string> marks;
   link_.leases.emplace_back(Work(1, 2, [&](const StageContext& context) {

@@ -143,6 +143,7 @@ TEST_F(GrpcLinkTest, RegisterTellsWhoItIsAndReadsTheAnswer) {
   service_.register_response.set_database_uuid("uuid");
   service_.register_response.set_artifact_dir("/a");
   service_.register_response.set_partial_dir("/p");
+  service_.register_response.set_log_dir("/l");
   service_.register_response.set_heartbeat_ms(1500);
   service_.register_response.set_checkpoint_every_steps(70);
   v1::HeldLease* revoked = service_.register_response.add_revoked();
@@ -162,6 +163,7 @@ TEST_F(GrpcLinkTest, RegisterTellsWhoItIsAndReadsTheAnswer) {
   EXPECT_EQ(answer.database_uuid, "uuid");
   EXPECT_EQ(answer.artifact_dir, "/a");
   EXPECT_EQ(answer.partial_dir, "/p");
+  EXPECT_EQ(answer.log_dir, "/l");
   EXPECT_EQ(answer.heartbeat_us, 1'500'000);
   EXPECT_EQ(answer.checkpoint_every_steps, 70);
   EXPECT_THAT(answer.revoked, ElementsAre(LeaseRef{JobId{4}, 5}));
