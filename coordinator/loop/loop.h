@@ -91,7 +91,7 @@ struct LoopOptions {
   int64_t give_up_us = 30'000'000;
   size_t batch = 512;
   uint64_t cells_per_step = 2'000;
-  int64_t step_us = 50'000;  // a step of an expansion ends early after that
+  int64_t step_us = 25'000;  // a step of an expansion ends early after that
   std::string owner;         // host and pid, for the records
   std::string artifact_dir;  // absolute
   std::string partial_dir;
