@@ -59,9 +59,11 @@ std::string ResultRowsSql(const std::string& sweep,
     absl::StrAppend(&running_order, " WHEN '", StageName(stage), "' THEN ",
                     static_cast<int>(stage));
   }
-  return absl::StrCat("SELECT *", Where(sweep, filter), " ORDER BY cell, ",
-                      running_order,
-                      " END, predictor, name, task, position, layer, head");
+  return absl::StrCat(
+      "SELECT *", Where(sweep, filter), " ORDER BY cell, ", running_order,
+      " END, predictor, name, task, position, layer, head",
+      filter.limit.has_value() ? absl::StrCat(" LIMIT ", *filter.limit)
+                               : std::string());
 }
 
 absl::StatusOr<bool> HasResultRows(Database* database, const std::string& sweep,

@@ -2,6 +2,8 @@
 // order.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -14,6 +16,7 @@ struct ResultFilter {
   std::string stage;
   std::string predictor;
   std::string name;
+  std::optional<int64_t> limit = std::nullopt;  // the first rows
 };
 
 // A query for these rows of the view `results`: by cell, then by stage in the

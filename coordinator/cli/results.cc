@@ -40,7 +40,8 @@ absl::Status Results(const ResultsArguments& arguments,
     }
     return absl::OkStatus();
   }
-  if (filter.stage.empty() && filter.predictor.empty() && filter.name.empty())
+  if (filter.stage.empty() && filter.predictor.empty() && filter.name.empty() &&
+      !filter.limit.has_value())
     return PrintHeadlines(database.get(), sweep, context.json);
   ASSIGN_OR_RETURN(Statement query,
                    database->PrepareQuery(ResultRowsSql(sweep, filter)));
@@ -64,6 +65,8 @@ void AddResults(CLI::App* app, CommandContext* context) {
                "rows of one predictor: model, zero, least_squares, msa, ...");
   command.Text("--name", &arguments->filter.name,
                "rows of one measurement: G, E_final, F, simaou_raw, ...");
+  command.Count("--limit", &arguments->filter.limit, 1, kMostCells,
+                "the first rows only, in the order of the cells");
   command.Data();
   command.Json();
   command.Run(

@@ -70,9 +70,11 @@ def read(cluster, at):
     floor = [1e3 * cluster.cli("version")[0] for _ in range(5)]
     status = [1e3 * cluster.cli("status", "million", *at)[0] for _ in range(5)]
     page = [measured(cluster, "query", "SELECT * FROM results LIMIT 50", "--data", cluster.data)[0] for _ in range(3)]
-    headline = [measured(cluster, "results", "million", "--data", cluster.data)[0] for _ in range(3)]
-    print(f"ms, min / median / max: version {spread(floor)}; status {spread(status)}; first page of view results "
-          f"{spread([1e3 * t for t in page])}; iclsweep results {spread([1e3 * t for t in headline])}")
+    rows = [measured(cluster, "results", "million", "--stage", "theory", "--limit", "50", "--data", cluster.data)[0] for _ in range(3)]
+    headline, _ = measured(cluster, "results", "million", "--data", cluster.data)
+    print(f"ms, min / median / max: version {spread(floor)}; status {spread(status)}; 50 rows of view results "
+          f"{spread([1e3 * t for t in page])}; results --stage theory --limit 50 {spread([1e3 * t for t in rows])}; "
+          f"headline tables over every cell {headline:.1f} s")
     plan = measured(cluster, "plan", os.path.join(cluster.folder, "million.yaml"), "--data", cluster.data)
     print(f"plan with this database: {plan[0]:.1f} s, {plan[1]:.0f} MB")
     rows = cluster.rows("SELECT count(*) FROM measurement")[0][0]

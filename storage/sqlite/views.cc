@@ -108,8 +108,8 @@ SELECT sweep.name AS sweep, cell.cell_index AS cell, job.stage AS stage,
        AND t.name = m.name AND t.task = m.task AND t.position = m.position AND t.layer = -1 AND t.head = -1
      WHERE tcj.sweep_id = cell.sweep_id AND tcj.cell_key = cell.cell_key) END AS theory_value,
   result.extrapolated
-FROM sweep JOIN cell ON cell.sweep_id = sweep.sweep_id
-JOIN cell_job ON cell_job.sweep_id = cell.sweep_id AND cell_job.cell_key = cell.cell_key
+FROM sweep CROSS JOIN cell ON cell.sweep_id = sweep.sweep_id
+CROSS JOIN cell_job ON cell_job.sweep_id = cell.sweep_id AND cell_job.cell_key = cell.cell_key
 JOIN job ON job.job_id = cell_job.job_id
 JOIN result ON result.job_id = job.job_id
 JOIN measurement AS m ON m.job_id = job.job_id;

@@ -134,46 +134,6 @@ TEST_F(StoreTest, WriterCommitsWhileAReaderKeepsItsMoment) {
 
 // ---- sweeps, cells, jobs
 
-TEST_F(StoreTest, SweepReadsBack) {
-  SweepRow row;
-  row.name = "two words";
-  row.spec_yaml = "name: x  # it's \"quoted\"\n";
-  row.spec_hash = "abc";
-  row.cells_total = 7;
-  row.submitted_us = kRowTime;
-  Write([&] { EXPECT_OK(store_->InsertSweep(row, {}).status()); });
-  ASSERT_OK_AND_ASSIGN(const std::optional<SweepRow> found,
-                       store_->FindSweep("two words"));
-  ASSERT_TRUE(found.has_value());
-  EXPECT_TRUE(found->id);
-  EXPECT_EQ(found->name, row.name);
-  EXPECT_EQ(found->revision, 1);
-  EXPECT_EQ(found->spec_yaml, row.spec_yaml);
-  EXPECT_EQ(found->spec_hash, row.spec_hash);
-  EXPECT_EQ(found->cells_total, 7U);
-  EXPECT_EQ(found->cells_expanded, 0U);
-  EXPECT_EQ(found->submitted_us, kRowTime);
-  ASSERT_OK_AND_ASSIGN(const std::optional<SweepRow> missing,
-                       store_->FindSweep("two"));
-  EXPECT_FALSE(missing.has_value());
-}
-
-TEST_F(StoreTest, UnexpandedSweepsAreThoseWithCellsLeft) {
-  SweepId first;
-  SweepId second;
-  Write([&] {
-    first = AddSweep(store_.get(), "first", {}, 10);
-    second = AddSweep(store_.get(), "second", {}, 10);
-    EXPECT_OK(store_->SetCellsExpanded(first, 10));
-    EXPECT_OK(store_->SetCellsExpanded(second, 9));
-  });
-  ASSERT_OK_AND_ASSIGN(const std::vector<SweepRow> open,
-                       store_->UnexpandedSweeps());
-  ASSERT_THAT(open, SizeIs(1));
-  EXPECT_EQ(open[0].id, second);
-  EXPECT_EQ(open[0].cells_expanded, 9U);
-}
-
 TEST_F(StoreTest, JobWithAKnownKeyIsTheSameJob) {
   JobId first;
   Write([&] {
@@ -208,31 +168,6 @@ TEST_F(StoreTest, LargestLimitOnAttemptsIsKept) {
   ASSERT_OK(store_->ForEachJob(
       [](const JobRow& row) { EXPECT_EQ(row.max_attempts, 5U); }));
   EXPECT_THAT(Rows("SELECT max_attempts FROM job"), ElementsAre("5"));
-}
-
-TEST_F(StoreTest, JobsComeBackInOrderWithWhatTheyDependOn) {
-  JobId train_a;
-  JobId train_b;
-  JobId both;
-  Write([&] {
-    train_a = AddJob(store_.get(), JobOf(9, Stage::kTrain));
-    train_b = AddJob(store_.get(), JobOf(8, Stage::kTrain));
-    both = AddJob(store_.get(), JobOf(1, Stage::kCompare, {train_a, train_b}));
-    AddJob(store_.get(), JobOf(2, Stage::kTheory));
-    EXPECT_OK(store_->SetJobState(train_b, JobState::kFailed));
-  });
-  std::vector<JobRow> jobs;
-  ASSERT_OK(
-      store_->ForEachJob([&](const JobRow& row) { jobs.push_back(row); }));
-  ASSERT_THAT(jobs, SizeIs(4));
-  EXPECT_EQ(jobs[0].id, train_a);
-  EXPECT_EQ(jobs[0].state, JobState::kBlocked);
-  EXPECT_EQ(jobs[1].state, JobState::kFailed);
-  EXPECT_EQ(jobs[2].id, both);
-  EXPECT_EQ(jobs[2].stage, Stage::kCompare);
-  EXPECT_EQ(jobs[2].key, KeyOf(1));
-  EXPECT_THAT(jobs[2].depends_on, ElementsAre(train_a, train_b));
-  EXPECT_THAT(jobs[3].depends_on, IsEmpty());
 }
 
 TEST_F(StoreTest, CellAndItsJobsAreInsertedOnce) {
@@ -281,72 +216,6 @@ TEST_F(StoreTest, AttemptRaisesTheJobsLastAttemptAndIsOpenUntilItsEnd) {
   ASSERT_THAT(open, SizeIs(1));
   EXPECT_EQ(open[0].lease, (LeaseRef{first.job, 2}));
   EXPECT_THAT(Rows("SELECT last_attempt FROM job"), ElementsAre("2"));
-}
-
-TEST_F(StoreTest, SpentBudgetsCountFailuresByCause) {
-  const LeaseRef lease = LeasedJob(1);
-  Write([&] {
-    const WorkerId worker{1};
-    EndAttempt(lease, AttemptOutcome::kFailed, Cause::kCrashed);
-    const struct {
-      AttemptOutcome outcome;
-      Cause cause;
-    } later[] = {{AttemptOutcome::kFailed, Cause::kFailed},
-                 {AttemptOutcome::kFailed, Cause::kCrashed},
-                 {AttemptOutcome::kReleased, Cause::kPreempted},
-                 {AttemptOutcome::kReleased, Cause::kUndelivered}};
-    uint32_t number = 1;
-    for (const auto& end : later) {
-      ++number;
-      EXPECT_OK(store_->StartAttempt({{lease.job, number}, worker, kRowTime}));
-      EndAttempt({lease.job, number}, end.outcome, end.cause);
-    }
-  });
-  ASSERT_OK_AND_ASSIGN(const std::vector<SpentBudget> spent,
-                       store_->SpentBudgets());
-  ASSERT_THAT(spent, SizeIs(2));
-  EXPECT_EQ(spent[0].job, lease.job);
-  EXPECT_EQ(spent[0].cause, Cause::kCrashed);
-  EXPECT_EQ(spent[0].count, 2U);
-  EXPECT_EQ(spent[1].cause, Cause::kFailed);
-  EXPECT_EQ(spent[1].count, 1U);
-}
-
-TEST_F(StoreTest, CheckpointForgivesEarlierCrashesButNotProgramErrors) {
-  const LeaseRef lease = LeasedJob(1);
-  Write([&] {
-    const WorkerId worker{1};
-    EndAttempt(lease, AttemptOutcome::kFailed, Cause::kCrashed);
-    EXPECT_OK(store_->StartAttempt({{lease.job, 2}, worker, kRowTime}));
-    EndAttempt({lease.job, 2}, AttemptOutcome::kFailed, Cause::kFailed);
-    // Saved something, then the lease ran out: that one counts.
-    EXPECT_OK(store_->StartAttempt({{lease.job, 3}, worker, kRowTime}));
-    EndAttempt({lease.job, 3}, AttemptOutcome::kFailed, Cause::kLost,
-               /*checkpointed=*/true);
-    EXPECT_OK(store_->StartAttempt({{lease.job, 4}, worker, kRowTime}));
-    EndAttempt({lease.job, 4}, AttemptOutcome::kFailed, Cause::kCrashed);
-  });
-  ASSERT_OK_AND_ASSIGN(const std::vector<SpentBudget> spent,
-                       store_->SpentBudgets());
-  std::vector<std::string> rows;
-  rows.reserve(spent.size());
-  for (const SpentBudget& budget : spent)
-    rows.push_back(absl::StrCat(CauseName(budget.cause), " ", budget.count));
-  EXPECT_THAT(rows, ElementsAre("crashed 1", "failed 1", "lost 1"));
-}
-
-TEST_F(StoreTest, TerminalJobsHaveNoBudgets) {
-  for (const JobState state :
-       {JobState::kDone, JobState::kFailed, JobState::kUpstreamFailed}) {
-    const LeaseRef lease = LeasedJob(static_cast<uint8_t>(state));
-    Write([&] {
-      EndAttempt(lease, AttemptOutcome::kFailed, Cause::kFailed);
-      EXPECT_OK(store_->SetJobState(lease.job, state));
-    });
-  }
-  ASSERT_OK_AND_ASSIGN(const std::vector<SpentBudget> spent,
-                       store_->SpentBudgets());
-  EXPECT_THAT(spent, IsEmpty());
 }
 
 // ---- results
@@ -410,33 +279,6 @@ TEST_F(StoreTest, ResultKeepsTheChecksumOfWhatItWasComputedFrom) {
   });
   EXPECT_THAT(Rows("SELECT input_sha256 FROM result ORDER BY job_id"),
               ElementsAre("", "weights-sha"));
-}
-
-TEST_F(StoreTest, PayloadCarriesInputsAndTheArtifactsOfDependencies) {
-  const LeaseRef train = LeasedJob(1);
-  const LeaseRef evaluate = LeasedJob(2, Stage::kEvaluate, {train.job});
-  ASSERT_OK_AND_ASSIGN(std::optional<JobPayload> payload,
-                       store_->Payload(evaluate.job));
-  ASSERT_TRUE(payload.has_value());
-  EXPECT_EQ(payload->stage, Stage::kEvaluate);
-  EXPECT_EQ(payload->key, KeyOf(2));
-  EXPECT_EQ(payload->inputs, "inputs-2");
-  ASSERT_THAT(payload->dependencies, SizeIs(1));
-  EXPECT_EQ(payload->dependencies[0].key, KeyOf(1));
-  EXPECT_EQ(payload->dependencies[0].stage, Stage::kTrain);
-  EXPECT_FALSE(payload->dependencies[0].artifact.has_value());
-  Write([&] {
-    Completion completion = DoneCompletion(train, KeyOf(1), {});
-    completion.result.artifact = Artifact{"path", "sha", 99};
-    EXPECT_OK(store_->InsertResult(completion, kRowTime));
-  });
-  ASSERT_OK_AND_ASSIGN(payload, store_->Payload(evaluate.job));
-  ASSERT_TRUE(payload->dependencies[0].artifact.has_value());
-  EXPECT_EQ(payload->dependencies[0].artifact->path, "path");
-  EXPECT_EQ(payload->dependencies[0].artifact->sha256, "sha");
-  EXPECT_EQ(payload->dependencies[0].artifact->bytes, 99);
-  ASSERT_OK_AND_ASSIGN(payload, store_->Payload(JobId{999}));
-  EXPECT_FALSE(payload.has_value());
 }
 
 TEST_F(StoreTest, NumbersReadBackToTheSameBits) {
@@ -537,8 +379,7 @@ TEST_F(StoreTest, TextIsKeptByteForByte) {
     end.message = hostile;
     end.log_tail = hostile;
     EXPECT_OK(store_->EndAttempt(end));
-    EXPECT_OK(
-        store_->InsertEvent({"kind", {}, lease, {}, hostile}, 5));
+    EXPECT_OK(store_->InsertEvent({"kind", {}, lease, {}, hostile}, 5));
   });
   EXPECT_THAT(Rows("SELECT message FROM attempt"), ElementsAre(hostile));
   EXPECT_THAT(Rows("SELECT log_tail FROM attempt"), ElementsAre(hostile));

@@ -14,14 +14,17 @@ namespace {
 using testing::AddJob;
 using testing::AddSweep;
 using testing::AddWorker;
+using ::testing::Contains;
 using testing::DoneCompletion;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using testing::InTransaction;
 using testing::JobOf;
 using testing::KeyOf;
 using testing::kRowTime;
 using testing::MeasurementOf;
+using ::testing::Not;
 using testing::StatusIs;
 
 class ResultRowsTest : public ::testing::Test {
@@ -90,6 +93,21 @@ TEST_F(ResultRowsTest, RowsComeByCellThenStageAsTheyRun) {
   EXPECT_THAT(Rows({"train", "zero", ""}),
               ElementsAre("0|train|zero", "1|train|zero", "2|train|zero"));
   EXPECT_THAT(Rows({"", "", "it's"}), ElementsAre());
+}
+
+TEST_F(ResultRowsTest, FirstRowsAreThoseOfTheFirstCells) {
+  Fill();
+  EXPECT_THAT(Rows({"evaluate", "", "", 2}),
+              ElementsAre("0|evaluate|model", "1|evaluate|model"));
+}
+
+TEST_F(ResultRowsTest, FirstRowsComeWithoutSortingEveryCell) {
+  Fill();
+  const std::vector<std::string> plan = testing::RowsOf(
+      database_.get(),
+      absl::StrCat("EXPLAIN QUERY PLAN ", ResultRowsSql("s", {"", "", "", 2})));
+  EXPECT_THAT(plan, Contains(HasSubstr("cell_by_index")));
+  EXPECT_THAT(plan, Not(Contains(EndsWith("FOR ORDER BY"))));
 }
 
 TEST_F(ResultRowsTest, FilterThatFitsHasRows) {
