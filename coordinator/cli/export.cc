@@ -27,13 +27,14 @@ struct ExportArguments {
   std::string format = "csv";
   std::string output;
   bool canonical = false;
+  ResultFilter filter;
 };
 
 absl::Status Write(const ExportArguments& arguments, Database* database,
                    const std::string& sweep, std::FILE* out) {
   if (arguments.canonical) return WriteCanonical(database, sweep, out);
-  ASSIGN_OR_RETURN(Statement query,
-                   database->PrepareQuery(ResultRowsSql(sweep, {})));
+  ASSIGN_OR_RETURN(Statement query, database->PrepareQuery(ResultRowsSql(
+                                        sweep, arguments.filter)));
   PrintOptions options;
   options.format =
       arguments.format == "csv" ? RowFormat::kCsv : RowFormat::kJsonLines;
@@ -80,12 +81,19 @@ absl::Status WriteTo(const std::string& output, Writer write) {
 
 absl::Status Export(const ExportArguments& arguments,
                     const CommandContext& context) {
+  if (arguments.canonical && !IsEmpty(arguments.filter))
+    return absl::InvalidArgumentError(
+        "--canonical compares whole sweeps: leave --stage, --predictor, --name "
+        "and --limit out");
   ASSIGN_OR_RETURN(const std::unique_ptr<Database> database,
                    OpenResults(context));
   RETURN_IF_ERROR(
       database->Execute("BEGIN"));  // one moment, also while the sweep runs
   ASSIGN_OR_RETURN(const std::string sweep,
                    ResolveSweepName(database.get(), arguments.sweep));
+  if (!IsEmpty(arguments.filter))  // a word that is not there is an error
+    RETURN_IF_ERROR(
+        HasResultRows(database.get(), sweep, arguments.filter).status());
   if (arguments.output.empty())
     return Write(arguments, database.get(), sweep, stdout);
   return WriteTo(arguments.output, [&](std::FILE* out) {
@@ -98,13 +106,14 @@ absl::Status Export(const ExportArguments& arguments,
 void AddExport(CLI::App* app, CommandContext* context) {
   auto arguments = std::make_shared<ExportArguments>();
   Command command(app, context, "export",
-                  "All result rows of a sweep as CSV or JSON Lines.");
+                  "Result rows of a sweep as CSV or JSON Lines.");
   command.Positional("sweep", &arguments->sweep,
                      "name of the sweep; default: the newest");
   command.Choice("--format", &arguments->format, {"csv", "jsonl"},
                  "of the rows");
   command.Text("-o,--output", &arguments->output,
                "file to write; default: standard output");
+  AddResultFilter(&command, &arguments->filter);
   command.Flag("--canonical", &arguments->canonical,
                "JSON Lines of cells, measurements, curves and weights without "
                "times, hosts or attempts: equal results "

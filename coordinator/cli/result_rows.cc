@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "coordinator/cli/command.h"
 #include "coordinator/spec/errors.h"
 #include "proto/base/domain.h"
 #include "proto/base/status_macros.h"
@@ -51,6 +52,17 @@ absl::Status NotThere(const std::string& flag, const std::string& value,
 }
 
 }  // namespace
+
+void AddResultFilter(Command* command, ResultFilter* filter) {
+  command->Text("--stage", &filter->stage,
+                "rows of one stage: train, evaluate, compare, theory");
+  command->Text("--predictor", &filter->predictor,
+                "rows of one predictor: model, zero, least_squares, msa, ...");
+  command->Text("--name", &filter->name,
+                "rows of one measurement: G, E_final, F, simaou_raw, ...");
+  command->Count("--limit", &filter->limit, 1, kMostCells,
+                 "the first rows only, in the order of the cells");
+}
 
 std::string ResultRowsSql(const std::string& sweep,
                           const ResultFilter& filter) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "coordinator/cli/options.h"
 #include "storage/sqlite/database.h"
 
 namespace iclsweep {
@@ -18,6 +19,14 @@ struct ResultFilter {
   std::string name;
   std::optional<int64_t> limit = std::nullopt;  // the first rows
 };
+
+inline bool IsEmpty(const ResultFilter& filter) {
+  return filter.stage.empty() && filter.predictor.empty() &&
+         filter.name.empty() && !filter.limit.has_value();
+}
+
+// The options --stage, --predictor, --name and --limit.
+void AddResultFilter(Command* command, ResultFilter* filter);
 
 // A query for these rows of the view `results`: by cell, then by stage in the
 // order in which they run, then by what was measured.

@@ -40,8 +40,7 @@ absl::Status Results(const ResultsArguments& arguments,
     }
     return absl::OkStatus();
   }
-  if (filter.stage.empty() && filter.predictor.empty() && filter.name.empty() &&
-      !filter.limit.has_value())
+  if (IsEmpty(filter))
     return PrintHeadlines(database.get(), sweep, context.json);
   ASSIGN_OR_RETURN(Statement query,
                    database->PrepareQuery(ResultRowsSql(sweep, filter)));
@@ -56,17 +55,11 @@ void AddResults(CLI::App* app, CommandContext* context) {
   auto arguments = std::make_shared<ResultsArguments>();
   Command command(
       app, context, "results",
-      "Headline tables of a sweep, each with the query that made it.");
+      "Headline tables of a sweep, each with the query that made it; with one "
+      "of --stage, --predictor, --name, --limit its rows instead.");
   command.Positional("sweep", &arguments->sweep,
                      "name of the sweep; default: the newest");
-  command.Text("--stage", &arguments->filter.stage,
-               "rows of one stage instead: train, evaluate, compare, theory");
-  command.Text("--predictor", &arguments->filter.predictor,
-               "rows of one predictor: model, zero, least_squares, msa, ...");
-  command.Text("--name", &arguments->filter.name,
-               "rows of one measurement: G, E_final, F, simaou_raw, ...");
-  command.Count("--limit", &arguments->filter.limit, 1, kMostCells,
-                "the first rows only, in the order of the cells");
+  AddResultFilter(&command, &arguments->filter);
   command.Data();
   command.Json();
   command.Run(

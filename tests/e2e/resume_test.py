@@ -167,6 +167,20 @@ class ResumeTest(unittest.TestCase):
             self.assertEqual(places, sorted(places))
             self.assertEqual({place[0] for place in places}, set(range(6)))
 
+    def test_export_writes_the_rows_that_are_asked_for(self):
+        data = self.folder / "data"
+        cli("run", self.write("a", "[1, 2]"), "--data", data)
+        whole = cli("export", "--data", data).splitlines()
+        column = whole[0].split(",").index
+        rows = [line.split(",") for line in whole[1:]]
+        wanted = [row for row in rows if row[column("predictor")] == "msa" and row[column("name")] == "G"]
+        asked = ("export", "--stage", "theory", "--predictor", "msa", "--name", "G", "--data", data)
+        self.assertEqual([line.split(",") for line in cli(*asked).splitlines()[1:]], wanted)
+        self.assertEqual([line.split(",") for line in cli(*asked, "--limit", "2").splitlines()[1:]], wanted[:2])
+        self.assertEqual(len(cli("results", "--json", *asked[1:]).splitlines()), len(wanted))
+        self.assertIn("--predictor 'mas' is not in", self.tell(2, "export", "--predictor", "mas", "--data", data)[1])
+        self.assertIn("--canonical compares whole sweeps", self.tell(2, "export", "--canonical", "--name", "G", "--data", data)[1])
+
     def test_json_has_the_same_names_and_types_in_every_command(self):
         cluster = Cluster(self.folder)
         self.addCleanup(cluster.stop)

@@ -99,13 +99,6 @@ TEST_F(StoreTest, RollbackLeavesNothing) {
               ElementsAre("02"));
 }
 
-TEST_F(StoreTest, RollbackWithoutATransactionDoesNothing) {
-  store_->Rollback();
-  Write([&] { AddJob(store_.get(), JobOf(1, Stage::kTrain)); });
-  store_->Rollback();
-  EXPECT_THAT(Rows("SELECT count(*) FROM job"), ElementsAre("1"));
-}
-
 TEST_F(StoreTest, WriterSeesItsOpenTransactionAndReadersDoNot) {
   ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Database> reader,
                        OpenForReading(file_));
@@ -151,23 +144,6 @@ TEST_F(StoreTest, JobWithAKnownKeyIsTheSameJob) {
   });
   EXPECT_THAT(Rows("SELECT stage, state, inputs FROM job"),
               ElementsAre("train|done|inputs-1"));
-}
-
-TEST_F(StoreTest, LargestLimitOnAttemptsIsKept) {
-  Write([&] {
-    for (const uint32_t limit : {2U, 5U, 4U}) {
-      NewJobRow job = JobOf(1, Stage::kTrain);
-      job.max_attempts = limit;
-      bool inserted = false;
-      const absl::StatusOr<JobRow> row =
-          store_->UpsertJob(job, kRowTime, &inserted);
-      ASSERT_OK(row.status());
-      EXPECT_EQ(row->max_attempts, limit == 2 ? 2U : 5U);
-    }
-  });
-  ASSERT_OK(store_->ForEachJob(
-      [](const JobRow& row) { EXPECT_EQ(row.max_attempts, 5U); }));
-  EXPECT_THAT(Rows("SELECT max_attempts FROM job"), ElementsAre("5"));
 }
 
 TEST_F(StoreTest, CellAndItsJobsAreInsertedOnce) {
