@@ -48,13 +48,7 @@ class StoreContractTest : public ::testing::TestWithParam<Kind> {
   // A job with attempt 1 running on some worker.
   LeaseRef LeasedJob(uint8_t n, Stage stage = Stage::kTrain,
                      std::vector<JobId> depends_on = {}) {
-    LeaseRef lease;
-    Write([&] {
-      const WorkerId worker = AddWorker(store_.get(), absl::StrCat("slot", n));
-      lease = {AddJob(store_.get(), JobOf(n, stage, std::move(depends_on))), 1};
-      EXPECT_OK(store_->StartAttempt({lease, worker, kRowTime}));
-    });
-    return lease;
+    return testing::AddLeasedJob(store_.get(), n, stage, std::move(depends_on));
   }
   void EndAttempt(LeaseRef lease, AttemptOutcome outcome, Cause cause,
                   bool checkpointed = false) {
@@ -66,7 +60,6 @@ class StoreContractTest : public ::testing::TestWithParam<Kind> {
     end.ended_us = kRowTime + 1;
     EXPECT_OK(store_->EndAttempt(end));
   }
-
   std::vector<JobRow> Jobs() {
     std::vector<JobRow> jobs;
     EXPECT_OK(

@@ -45,23 +45,7 @@ class StoreTest : public ::testing::Test {
   // A job with attempt 1 running on some worker.
   LeaseRef LeasedJob(uint8_t n, Stage stage = Stage::kTrain,
                      std::vector<JobId> depends_on = {}) {
-    LeaseRef lease;
-    Write([&] {
-      const WorkerId worker = AddWorker(store_.get(), absl::StrCat("slot", n));
-      lease = {AddJob(store_.get(), JobOf(n, stage, std::move(depends_on))), 1};
-      EXPECT_OK(store_->StartAttempt({lease, worker, kRowTime}));
-    });
-    return lease;
-  }
-  void EndAttempt(LeaseRef lease, AttemptOutcome outcome, Cause cause,
-                  bool checkpointed = false) {
-    AttemptEnd end;
-    end.lease = lease;
-    end.outcome = outcome;
-    end.cause = cause;
-    end.checkpointed = checkpointed;
-    end.ended_us = kRowTime + 1;
-    EXPECT_OK(store_->EndAttempt(end));
+    return testing::AddLeasedJob(store_.get(), n, stage, std::move(depends_on));
   }
 
   testing::TempDir dir_;

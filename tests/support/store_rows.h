@@ -104,6 +104,19 @@ inline WorkerId AddWorker(Store* store, const std::string& slot_uuid) {
   return id.value_or(WorkerId{});
 }
 
+// A job with attempt 1 running on a worker of its own, slot<n>.
+inline LeaseRef AddLeasedJob(Store* store, uint8_t n,
+                             Stage stage = Stage::kTrain,
+                             std::vector<JobId> depends_on = {}) {
+  LeaseRef lease;
+  InTransaction(store, [&] {
+    const WorkerId worker = AddWorker(store, absl::StrCat("slot", n));
+    lease = {AddJob(store, JobOf(n, stage, std::move(depends_on))), 1};
+    EXPECT_OK(store->StartAttempt({lease, worker, kRowTime}));
+  });
+  return lease;
+}
+
 inline SweepId AddSweep(Store* store, const std::string& name,
                         const std::vector<AxisRow>& axes,
                         uint64_t cells_total = 1) {
