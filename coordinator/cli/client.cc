@@ -38,11 +38,7 @@ absl::StatusOr<Response> SweepClient::Invoke(Method method,
 }
 
 absl::StatusOr<v1::SubmitResponse> SweepClient::Submit(
-    const std::string& yaml, const std::string& file_name, uint64_t max_cells) {
-  v1::SubmitRequest request;
-  request.set_sweep_yaml(yaml);
-  request.set_file_name(file_name);
-  request.set_max_cells(max_cells);
+    const v1::SubmitRequest& request) {
   return Invoke<v1::SubmitResponse>(&v1::SweepService::Stub::Submit, request,
                                     kLongSeconds);
 }

@@ -17,9 +17,7 @@ class SweepClient {
  public:
   explicit SweepClient(const std::string& address);
 
-  absl::StatusOr<v1::SubmitResponse> Submit(const std::string& yaml,
-                                            const std::string& file_name,
-                                            uint64_t max_cells);
+  absl::StatusOr<v1::SubmitResponse> Submit(const v1::SubmitRequest& request);
   absl::StatusOr<v1::StatusResponse> Status(const std::string& sweep);
   absl::StatusOr<v1::CancelResponse> Cancel(const std::string& sweep);
   // Of the jobs whose last attempt `cause` ended; "" = of all failed ones.

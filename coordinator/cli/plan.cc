@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/options.h"
+#include "coordinator/cli/sweep_file.h"
 #include "coordinator/cli/table.h"
 #include "coordinator/service/server.h"
 #include "coordinator/service/services.h"
@@ -52,13 +53,10 @@ uint64_t ExcludedPoints(const SweepSpec& spec) {
 
 absl::Status Plan(const PlanArguments& arguments,
                   const CommandContext& context) {
-  ASSIGN_OR_RETURN(const std::string yaml, ReadSweepFile(arguments.file));
-  ParseOptions options;
-  options.max_cells = static_cast<uint64_t>(arguments.max_cells);
-  ASSIGN_OR_RETURN(const SweepSpec spec,
-                   ParseSweep(yaml, arguments.file, options));
-  for (const std::string& warning : spec.warnings)
-    absl::FPrintF(stderr, "iclsweep: warning: %s\n", warning);
+  ASSIGN_OR_RETURN(const GivenSweep given,
+                   ReadSweep(arguments.file, arguments.max_cells,
+                             ArtifactDir(context.data_dir)));
+  const SweepSpec& spec = given.spec;
   std::unique_ptr<Database> database;
   absl::StatusOr<std::unique_ptr<Database>> opened =
       OpenForReading(DatabaseFile(context.data_dir));

@@ -19,6 +19,7 @@
 #include "coordinator/cli/progress.h"
 #include "coordinator/cli/socket_directory.h"
 #include "coordinator/cli/submitted.h"
+#include "coordinator/cli/sweep_file.h"
 #include "coordinator/service/server.h"
 #include "proto/base/clock.h"
 #include "proto/base/devices.h"
@@ -54,21 +55,15 @@ class LocalSweep {
     for (const int signal : {SIGTERM, SIGINT, SIGHUP})
       sigaddset(&signals_, signal);
     pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
-    ASSIGN_OR_RETURN(yaml_, ReadSweepFile(arguments_.file));
-    ParseOptions options;
-    options.max_cells = static_cast<uint64_t>(arguments_.max_cells);
-    ASSIGN_OR_RETURN(const SweepSpec spec,
-                     ParseSweep(yaml_, arguments_.file, options));
-    for (const std::string& warning : spec.warnings)
-      absl::FPrintF(stderr, "iclsweep: warning: %s\n", warning);
+    ASSIGN_OR_RETURN(const GivenSweep given,
+                     ReadSweep(arguments_.file, arguments_.max_cells,
+                               ArtifactDir(context_.data_dir)));
     RETURN_IF_ERROR(CheckWorkers());
     SocketDirectory::RemoveStale(SocketDirectory::Base());
     RETURN_IF_ERROR(StartCoordinator());
     SweepClient client(coordinator_->address());
-    ASSIGN_OR_RETURN(
-        const v1::SubmitResponse submitted,
-        client.Submit(yaml_, arguments_.file,
-                      static_cast<uint64_t>(arguments_.max_cells)));
+    ASSIGN_OR_RETURN(const v1::SubmitResponse submitted,
+                     client.Submit(given.request));
     if (!context_.json) PrintSubmitted(submitted, stdout);
     ASSIGN_OR_RETURN(const int code, Watch(&client, submitted.name()));
     if (code == kInterrupted) return code;
@@ -178,7 +173,6 @@ class LocalSweep {
   const RunArguments& arguments_;
   const CommandContext& context_;
   sigset_t signals_{};
-  std::string yaml_;
   v1::SweepStatus end_;  // of the finished sweep
   SocketDirectory socket_{SocketDirectory::Base()};
   std::unique_ptr<Coordinator> coordinator_;

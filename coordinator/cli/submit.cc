@@ -6,8 +6,8 @@
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/options.h"
 #include "coordinator/cli/submitted.h"
+#include "coordinator/cli/sweep_file.h"
 #include "coordinator/cli/sweep_json.h"
-#include "coordinator/spec/sweep_spec.h"
 #include "proto/base/status_macros.h"
 
 namespace iclsweep {
@@ -34,17 +34,12 @@ absl::Status Submit(const SubmitArguments& arguments,
         "name the coordinator with --coordinator host:port, or "
         "ICLSWEEP_COORDINATOR");
   ASSIGN_OR_RETURN(const std::string address, FindCoordinator(context));
-  ASSIGN_OR_RETURN(const std::string yaml, ReadSweepFile(arguments.file));
-  ParseOptions options;
-  options.max_cells = static_cast<uint64_t>(arguments.max_cells);
-  ASSIGN_OR_RETURN(const SweepSpec spec,
-                   ParseSweep(yaml, arguments.file, options));
-  for (const std::string& warning : spec.warnings)
-    absl::FPrintF(stderr, "iclsweep: warning: %s\n", warning);
+  ASSIGN_OR_RETURN(
+      const GivenSweep given,
+      ReadSweep(arguments.file, arguments.max_cells, /*artifact_dir=*/""));
   SweepClient client(address);
   ASSIGN_OR_RETURN(const v1::SubmitResponse response,
-                   client.Submit(yaml, arguments.file,
-                                 static_cast<uint64_t>(arguments.max_cells)));
+                   client.Submit(given.request));
   if (context.json) {
     absl::PrintF("%s\n", SubmittedJson(response));
     return absl::OkStatus();

@@ -15,9 +15,6 @@
 namespace iclsweep {
 namespace {
 
-// A stored sweep's size was accepted when it was submitted.
-constexpr ParseOptions kAnySize{std::numeric_limits<uint64_t>::max()};
-
 absl::Status Stopping() {
   return absl::UnavailableError("the coordinator is stopping");
 }
@@ -284,10 +281,7 @@ absl::Status Loop::RestoreSweeps() {
   ASSIGN_OR_RETURN(const std::vector<SweepRow> sweeps,
                    store_->UnexpandedSweeps());
   for (const SweepRow& row : sweeps) {
-    ASSIGN_OR_RETURN(
-        SweepSpec spec,
-        ParseSweep(row.spec_yaml, absl::StrCat("sweep ", row.name, " (stored)"),
-                   kAnySize));
+    ASSIGN_OR_RETURN(SweepSpec spec, ParseStoredSweep(row.spec_yaml, row.name));
     StartExpansion(row.id, row.revision, row.cells_expanded, std::move(spec));
   }
   return absl::OkStatus();

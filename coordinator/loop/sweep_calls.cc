@@ -1,7 +1,6 @@
 // Submitting a sweep, and its expansion into cells and jobs in steps that
 // interleave with everything else.
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -27,8 +26,7 @@ absl::Status Loop::Handle(SubmitCall& call) {
     }
     std::string diff = "(its stored file cannot be read by this version)";
     const absl::StatusOr<SweepSpec> before =
-        ParseSweep(known->spec_yaml, "stored",
-                   ParseOptions{std::numeric_limits<uint64_t>::max()});
+        ParseStoredSweep(known->spec_yaml, spec.name);
     if (before.ok()) diff = absl::StrJoin(DiffSpecs(*before, spec), "\n  ");
     Reply(
         std::move(call.done),

@@ -27,12 +27,17 @@ struct Coordinator::Server {
   SweepServiceImpl sweeps;
   std::unique_ptr<grpc::Server> grpc;
 
-  Server(Loop* loop, const std::string& database_file)
-      : workers(loop), sweeps(loop, database_file) {}
+  Server(Loop* loop, const std::string& data_dir)
+      : workers(loop),
+        sweeps(loop, DatabaseFile(data_dir), ArtifactDir(data_dir)) {}
 };
 
 std::string DatabaseFile(const std::string& data_dir) {
   return absl::StrCat(data_dir, "/iclsweep.db");
+}
+
+std::string ArtifactDir(const std::string& data_dir) {
+  return absl::StrCat(data_dir, "/artifacts");
 }
 
 std::string Absolute(const std::string& path) {
@@ -68,7 +73,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(
   ASSIGN_OR_RETURN(coordinator->store_,
                    OpenSqliteStore(DatabaseFile(options.data_dir)));
   options.loop.owner = ThisProcess();
-  options.loop.artifact_dir = absl::StrCat(options.data_dir, "/artifacts");
+  options.loop.artifact_dir = ArtifactDir(options.data_dir);
   options.loop.partial_dir = absl::StrCat(options.data_dir, "/partial");
   options.loop.log_dir = absl::StrCat(options.data_dir, "/logs");
   options.loop.artifact_probe = ".iclsweep-probe";
@@ -87,8 +92,7 @@ absl::Status Coordinator::Listen(const CoordinatorOptions& options) {
   // What goes wrong is told by Listen's error, in one line.
   ::setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   grpc::EnableDefaultHealthCheckService(true);
-  server_ =
-      std::make_unique<Server>(loop_.get(), DatabaseFile(options.data_dir));
+  server_ = std::make_unique<Server>(loop_.get(), options.data_dir);
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(),

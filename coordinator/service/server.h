@@ -46,6 +46,7 @@ class Coordinator {
 
 // Names inside a data directory.
 std::string DatabaseFile(const std::string& data_dir);
+std::string ArtifactDir(const std::string& data_dir);
 // Absolute form of a path that may not exist yet.
 std::string Absolute(const std::string& path);
 

@@ -41,9 +41,11 @@ class WorkerServiceImpl final : public v1::WorkerService::CallbackService {
 
 class SweepServiceImpl final : public v1::SweepService::CallbackService {
  public:
-  SweepServiceImpl(Loop* loop, const std::string& database_file)
+  SweepServiceImpl(Loop* loop, const std::string& database_file,
+                   const std::string& artifact_dir)
       : loop_(loop),
         database_file_(database_file),
+        artifact_dir_(artifact_dir),
         watches_(database_file,
                  [this](v1::WatchResponse* response) { Complete(response); }) {}
 
@@ -83,6 +85,7 @@ class SweepServiceImpl final : public v1::SweepService::CallbackService {
 
   Loop* const loop_;  // must outlive this
   const std::string database_file_;
+  const std::string artifact_dir_;
   Watches watches_;
 };
 

@@ -3,9 +3,11 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "coordinator/service/existing_model.h"
 #include "coordinator/service/explain.h"
 #include "coordinator/service/reactors.h"
 #include "coordinator/service/services.h"
+#include "coordinator/spec/freeze.h"
 #include "coordinator/spec/plan.h"
 #include "proto/base/status_macros.h"
 #include "storage/sqlite/sqlite_store.h"
@@ -160,18 +162,26 @@ grpc::ServerUnaryReactor* SweepServiceImpl::Submit(
     grpc::CallbackServerContext* /*context*/, const v1::SubmitRequest* request,
     v1::SubmitResponse* response) {
   auto* reactor = new PostedReactor();
+  ModelReader models(request->folder(), artifact_dir_);
   ParseOptions options;
   if (request->max_cells() != 0) options.max_cells = request->max_cells();
+  options.read_model = [&](const std::string& checkpoint) {
+    return models.Read(checkpoint);
+  };
   absl::StatusOr<SweepSpec> spec =
       ParseSweep(request->sweep_yaml(), request->file_name(), options);
   absl::Status status = spec.status();
   if (status.ok()) status = CountJobs(database_file_, *spec, response);
+  if (status.ok()) status = models.CopyAll();
   if (!status.ok()) {
     reactor->Done()(status);
     return reactor;
   }
-  loop_->Post(SubmitCall{*std::move(spec), request->sweep_yaml(), response,
-                         reactor->Done()});
+  // Read again after a restart, when a folder it names may be gone.
+  std::string yaml =
+      spec->models.empty() ? request->sweep_yaml() : CanonicalJson(*spec);
+  loop_->Post(
+      SubmitCall{*std::move(spec), std::move(yaml), response, reactor->Done()});
   return reactor;
 }
 

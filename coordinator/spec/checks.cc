@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coordinator/spec/errors.h"
+#include "coordinator/spec/existing_models.h"
 #include "coordinator/spec/field_value.h"
 #include "coordinator/spec/grid.h"
 #include "coordinator/spec/resolve.h"
@@ -301,6 +302,12 @@ std::vector<Check> ChecksFor(const SweepSpec& spec) {
     checks.push_back({{"model.size", "model.layers", "model.heads",
                        "model.width", "model.positions", "train.points"},
                       CheckModel});
+    if (!spec.models.empty()) {
+      checks.push_back(
+          {ModelSizePaths(), [&spec](const Cell& cell, const Places& places) {
+             return CheckModelSizes(spec.models, cell, places);
+           }});
+    }
     checks.push_back(
         {{"data.dims"}, [](const Cell& cell, const Places& places) {
            return CheckEigenvalues(cell.data(), "data", places);

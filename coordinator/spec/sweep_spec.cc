@@ -1,6 +1,7 @@
 #include "coordinator/spec/sweep_spec.h"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <set>
@@ -12,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "coordinator/spec/checks.h"
 #include "coordinator/spec/errors.h"
+#include "coordinator/spec/existing_models.h"
 #include "coordinator/spec/freeze.h"
 #include "coordinator/spec/grid.h"
 #include "coordinator/spec/resolve.h"
@@ -377,12 +379,18 @@ const Axis* SweepSpec::FindAxis(absl::string_view path) const {
   return it == axes.end() ? nullptr : &*it;
 }
 
+bool SweepSpec::TakesModels() const {
+  return !base.train().checkpoint().empty() ||
+         FindAxis(kCheckpointPath) != nullptr;
+}
+
 absl::StatusOr<SweepSpec> ParseSweep(absl::string_view yaml,
                                      absl::string_view file_name,
                                      const ParseOptions& options) {
-  ASSIGN_OR_RETURN(const YamlNode root, ParseYaml(yaml, file_name));
+  ASSIGN_OR_RETURN(YamlNode root, ParseYaml(yaml, file_name));
   SweepSpec spec;
   Places places(file_name);
+  ASSIGN_OR_RETURN(spec.models, PinModels(file_name, options, &root));
   RETURN_IF_ERROR(
       ReadTree(root, {"grid", "zip", "exclude"}, &spec.base, &places));
   RETURN_IF_ERROR(CheckName(spec.base, places));
@@ -390,9 +398,17 @@ absl::StatusOr<SweepSpec> ParseSweep(absl::string_view yaml,
   RETURN_IF_ERROR(FindStages(places, &spec));
   RETURN_IF_ERROR(GridReader(root, options, &places, &spec).Read());
   WarnOfIdleSections(places, &spec);
+  RETURN_IF_ERROR(TakeModelSizes(places, &spec));
   RETURN_IF_ERROR(CheckSpec(spec, places));
   spec.hash_hex = SpecHash(spec);
   return spec;
+}
+
+absl::StatusOr<SweepSpec> ParseStoredSweep(absl::string_view yaml,
+                                           absl::string_view name) {
+  ParseOptions options;
+  options.max_cells = std::numeric_limits<uint64_t>::max();
+  return ParseSweep(yaml, absl::StrCat("sweep ", name, " (stored)"), options);
 }
 
 }  // namespace iclsweep

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,6 +20,18 @@
 
 namespace iclsweep {
 
+// What is known of an existing model that `train.checkpoint` names; 0 = not
+// known.
+struct ModelFacts {
+  std::string sha256;  // of its weights, 64 hexadecimal digits
+  int layers = 0;
+  int heads = 0;
+  int width = 0;
+  int positions = 0;  // points the position table has room for
+  int dims = 0;
+  int trained_points = 0;
+};
+
 struct SweepSpec {
   std::string name;
   v1::SweepFile
@@ -28,17 +42,24 @@ struct SweepSpec {
                            // slowest
   std::vector<Exclusion> exclusions;
   std::shared_ptr<const CellMap> cells;  // null: every point of the grid is one
-  std::vector<std::string> warnings;     // one line each, with file:line:column
+  std::map<std::string, ModelFacts> models;  // by value of train.checkpoint
+  std::vector<std::string> warnings;  // one line each, with file:line:column
   std::string hash_hex;  // of the content: layout, comments and written-out
                          // defaults do not change it
 
   bool Has(Stage stage) const;
   // The axis with this path, or nullptr.
   const Axis* FindAxis(absl::string_view path) const;
+  // Whether train takes existing models (train.checkpoint) in every cell.
+  bool TakesModels() const;
 };
 
 struct ParseOptions {
   uint64_t max_cells = 10'000'000;
+  // Facts of the model in a folder, or of sha256:<hex>. Without it a folder is
+  // refused, and nothing is known of a sum.
+  std::function<absl::StatusOr<ModelFacts>(const std::string& checkpoint)>
+      read_model = nullptr;
 };
 
 // Errors: InvalidArgument, one line, the first problem found. See the folder's
@@ -46,5 +67,9 @@ struct ParseOptions {
 absl::StatusOr<SweepSpec> ParseSweep(
     absl::string_view yaml, absl::string_view file_name,
     const ParseOptions& options = ParseOptions());
+// A sweep that was accepted before: of any size, its models named by their
+// sums.
+absl::StatusOr<SweepSpec> ParseStoredSweep(absl::string_view yaml,
+                                           absl::string_view name);
 
 }  // namespace iclsweep

@@ -11,7 +11,8 @@ import time
 BUILD = os.environ.get("ICLSWEEP_BUILD", os.path.join(os.path.dirname(__file__), "..", "..", "build", "dev"))
 ICLSWEEP = os.path.abspath(os.path.join(BUILD, "iclsweep"))
 WORKER = os.path.abspath(os.path.join(BUILD, "iclsweep-worker"))
-SWEEPS = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", "deploy", "sweeps"))
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
+SWEEPS = os.path.join(ROOT, "deploy", "sweeps")
 PATIENCE = 240  # seconds until a condition that must come true is given up
 
 

@@ -9,9 +9,8 @@ import subprocess
 import sys
 import unittest
 
-from cluster import Folder, cli, rows
+from cluster import ROOT, Folder, cli, rows
 
-ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 PEER = os.path.join(ROOT, ".deps", "bench")
 
 SWEEP = """

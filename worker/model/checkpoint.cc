@@ -10,6 +10,7 @@
 #include "ATen/ATen.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "nlohmann/json.hpp"
 #include "proto/base/sha256.h"
 #include "proto/base/status_macros.h"
@@ -125,15 +126,47 @@ absl::Status ReadOwnObject(const json& own, const std::string& path,
   return absl::OkStatus();
 }
 
-// Drops what older Hugging Face files carry beside the parameters.
-void DropBuffers(std::map<std::string, at::Tensor>* tensors) {
-  std::erase_if(*tensors, [](const auto& item) {
-    const std::string& name = item.first;
-    return name == "_backbone.wte.weight" ||
-           absl::EndsWith(name, ".attn.bias") ||
-           absl::EndsWith(name, ".attn.masked_bias");
-  });
+// The name this program gives a parameter: _backbone. and _read_in., which
+// other programs write as transformer., backbone., nothing; read_in.
+std::string OwnName(absl::string_view name) {
+  for (const absl::string_view ends : {"read_in.", "read_out."}) {
+    if (absl::StartsWith(name, ends)) return absl::StrCat("_", name);
+  }
+  for (const absl::string_view prefix : {"transformer.", "backbone."}) {
+    if (absl::ConsumePrefix(&name, prefix))
+      return absl::StrCat("_backbone.", name);
+  }
+  for (const absl::string_view part : {"wpe.", "wte.", "h.", "ln_f."}) {
+    if (absl::StartsWith(name, part)) return absl::StrCat("_backbone.", name);
+  }
+  return std::string(name);
 }
+
+// What older Hugging Face files carry beside the parameters.
+bool IsBuffer(absl::string_view name) {
+  return name == "_backbone.wte.weight" || absl::EndsWith(name, ".attn.bias") ||
+         absl::EndsWith(name, ".attn.masked_bias");
+}
+
+}  // namespace
+
+absl::StatusOr<std::map<std::string, at::Tensor>> ReadWeights(
+    const std::string& path) {
+  absl::StatusOr<TensorFile> file = ReadSafetensors(path);
+  if (absl::IsResourceExhausted(file.status())) return file.status();
+  if (!file.ok()) return Damaged(file.status());
+  std::map<std::string, at::Tensor> weights;
+  for (auto& [name, tensor] : file->tensors) {
+    const std::string own = OwnName(name);
+    if (IsBuffer(own)) continue;
+    if (!weights.emplace(own, std::move(tensor)).second)
+      return absl::InvalidArgumentError(absl::StrCat(
+          "checkpoint: ", path, " holds ", own, " under two names"));
+  }
+  return weights;
+}
+
+namespace {
 
 absl::StatusOr<int> DimsOfWeights(
     const std::map<std::string, at::Tensor>& tensors, const std::string& path) {
@@ -215,12 +248,7 @@ absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(const std::string& dir,
     return absl::UnavailableError(
         absl::StrCat("checkpoint: ", config_path, " is not a JSON object"));
   const std::string weights_path = Join(dir, weights_file.c_str());
-  absl::StatusOr<TensorFile> weights = ReadSafetensors(weights_path);
-  if (!weights.ok())
-    return weights.status().code() == absl::StatusCode::kResourceExhausted
-               ? weights.status()
-               : Damaged(weights.status());
-  DropBuffers(&weights->tensors);
+  ASSIGN_OR_RETURN(const auto weights, ReadWeights(weights_path));
 
   ModelConfig config;
   ASSIGN_OR_RETURN(config.layers, ReadInt(file, "n_layer", config_path));
@@ -228,10 +256,10 @@ absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(const std::string& dir,
   ASSIGN_OR_RETURN(config.width, ReadInt(file, "n_embd", config_path));
   ASSIGN_OR_RETURN(const int tokens, ReadInt(file, "n_positions", config_path));
   config.positions = tokens / 2;
-  ASSIGN_OR_RETURN(config.dims, DimsOfWeights(weights->tensors, weights_path));
+  ASSIGN_OR_RETURN(config.dims, DimsOfWeights(weights, weights_path));
   // Sizes are checked against the weights before anything of that size is
   // allocated.
-  if (static_cast<size_t>(config.layers) > weights->tensors.size()) {
+  if (static_cast<size_t>(config.layers) > weights.size()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "checkpoint: ", weights_path, " has no ", config.layers, " layers"));
   }
@@ -243,7 +271,7 @@ absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(const std::string& dir,
   LoadedCheckpoint loaded{std::move(model), description.trained_points,
                           std::move(description.inputs),
                           description.non_finite};
-  if (const absl::Status status = loaded.model.SetParameters(weights->tensors);
+  if (const absl::Status status = loaded.model.SetParameters(weights);
       !status.ok()) {
     return absl::Status(
         status.code(),

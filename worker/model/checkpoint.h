@@ -11,6 +11,7 @@
 // sizes come from the GPT2Config keys and the weights' shapes.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "absl/status/status.h"
@@ -38,9 +39,16 @@ struct LoadedCheckpoint {
   bool non_finite = false;
 };
 
+// The parameters of a safetensors file under this program's names: a backbone
+// called transformer., backbone. or nothing is _backbone., read_in and read_out
+// get their underscore; the word table and buffers of Hugging Face's files
+// (wte, attn.bias, attn.masked_bias) are left out. Errors: Unavailable (missing
+// or damaged), InvalidArgument (one parameter twice), ResourceExhausted.
+absl::StatusOr<std::map<std::string, at::Tensor>> ReadWeights(
+    const std::string& path);
+
 // Reads `weights_file` (kModelFile or kInitialFile) of the checkpoint folder
-// `dir`. The buffers of older Hugging Face files (wte, attn.bias,
-// attn.masked_bias) are ignored. Errors: Unavailable (missing or damaged:
+// `dir` (ReadWeights). Errors: Unavailable (missing or damaged:
 // another copy may do), InvalidArgument (sizes that make no model),
 // ResourceExhausted, Internal (device).
 absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(const std::string& dir,

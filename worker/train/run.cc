@@ -17,6 +17,7 @@
 #include "worker/train/adam.h"
 #include "worker/train/check.h"
 #include "worker/train/draws.h"
+#include "worker/train/existing_model.h"
 #include "worker/train/partial.h"
 #include "worker/train/schedule.h"
 #include "worker/train/validation.h"
@@ -33,6 +34,41 @@ ModelConfig ConfigOf(const v1::TrainInputs& inputs) {
                                               : model.positions(),
           .dims = inputs.data().dims(),
           .init_std = model.init_std()};
+}
+
+// Measures the finished model and publishes its checkpoint.
+absl::StatusOr<StageResult> FinishModel(const Gpt2& model,
+                                        const v1::TrainInputs& inputs,
+                                        const StageContext& context,
+                                        bool non_finite) {
+  StageResult result;
+  ASSIGN_OR_RETURN(result.measurements, Validate(model, inputs, context));
+  const Gpt2 initial =
+      Gpt2::Initialize(model.config(), static_cast<uint64_t>(inputs.seed()));
+  const CheckpointContent content{&model,
+                                  &initial,
+                                  inputs.train().points(),
+                                  inputs,
+                                  context.artifact_name,
+                                  non_finite};
+  ASSIGN_OR_RETURN(
+      result.artifact,
+      PublishCheckpoint(content, context.artifact_dir, context.artifact_name));
+  result.non_finite = non_finite;
+  return result;
+}
+
+absl::StatusOr<StageResult> TakeModel(const v1::TrainInputs& inputs,
+                                      const StageContext& context,
+                                      at::Device device) {
+  ASSIGN_OR_RETURN(const Gpt2 model,
+                   LoadExistingModel(inputs, ConfigOf(inputs),
+                                     context.artifact_dir, device));
+  context.Log(absl::StrCat("took ", inputs.train().checkpoint()));
+  ASSIGN_OR_RETURN(StageResult result, FinishModel(model, inputs, context,
+                                                   /*non_finite=*/false));
+  context.Progress(1, 1, 1);
+  return result;
 }
 
 // One training run: its weights, optimiser and progress. Resumable between any
@@ -75,27 +111,11 @@ class Run {
   }
 
   absl::StatusOr<StageResult> Finish() {
-    StageResult result;
-    absl::StatusOr<std::vector<Measurement>> measurements =
-        Validate(model_, inputs_, context_);
-    if (measurements.status().code() == absl::StatusCode::kCancelled &&
-        !non_finite_)
+    absl::StatusOr<StageResult> result =
+        FinishModel(model_, inputs_, context_, non_finite_);
+    if (absl::IsCancelled(result.status()) && !non_finite_)
       return SaveAndStop();
-    if (!measurements.ok()) return measurements.status();
-    const Gpt2 initial = Gpt2::Initialize(
-        model_.config(), static_cast<uint64_t>(inputs_.seed()));
-    const CheckpointContent content{&model_,
-                                    &initial,
-                                    inputs_.train().points(),
-                                    inputs_,
-                                    context_.artifact_name,
-                                    non_finite_};
-    ASSIGN_OR_RETURN(result.artifact,
-                     PublishCheckpoint(content, context_.artifact_dir,
-                                       context_.artifact_name));
-    result.measurements = *std::move(measurements);
-    result.curve = std::move(curve_);
-    result.non_finite = non_finite_;
+    if (result.ok()) result->curve = std::move(curve_);
     return result;
   }
 
@@ -204,6 +224,8 @@ absl::StatusOr<StageResult> Train(const v1::TrainInputs& inputs,
     return absl::InternalError("train: no place for the artifact");
   UseDeterministicKernels();
   return CatchTorch("train", [&]() -> absl::StatusOr<StageResult> {
+    if (!inputs.train().checkpoint().empty())
+      return TakeModel(inputs, context, device);
     Run run(inputs, context, device);
     RETURN_IF_ERROR(run.TrainToEnd());
     return run.Finish();

@@ -9,10 +9,11 @@
 
 namespace iclsweep {
 
-// Trains from scratch or from the newest valid partial checkpoint, and
-// publishes the checkpoint artifact. Errors: InvalidArgument (never retry),
-// Cancelled (context.stop), ResourceExhausted (out of memory), Internal,
-// Unavailable (disk).
+// With inputs.train.checkpoint: takes that model (existing_model.h), measures
+// and publishes it. Else trains from scratch or from the newest valid partial
+// checkpoint, and publishes the checkpoint artifact. Errors: InvalidArgument
+// (never retry), Cancelled (context.stop), ResourceExhausted (out of memory),
+// Internal, Unavailable (disk).
 absl::StatusOr<StageResult> Train(const v1::TrainInputs& inputs,
                                   const StageContext& context);
 
