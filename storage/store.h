@@ -45,6 +45,18 @@ struct AxisRow {
   std::string path;  // prompt.angle_degrees
 };
 
+// What the jobs of one stage were expected to take on one kind of device when
+// their sweep was submitted: device seconds of all of them together, and a 90 %
+// interval.
+struct ForecastRow {
+  Stage stage = Stage::kTrain;
+  std::string device_kind;
+  uint64_t jobs = 0;
+  double seconds = 0;
+  double low_seconds = 0;
+  double high_seconds = 0;
+};
+
 struct NewJobRow {
   JobKey key;
   Stage stage = Stage::kTrain;
@@ -167,6 +179,8 @@ class Store {
   // ignored.
   virtual absl::StatusOr<SweepId> InsertSweep(
       const SweepRow& row, absl::Span<const AxisRow> axes) = 0;
+  virtual absl::Status InsertForecast(
+      SweepId sweep, absl::Span<const ForecastRow> forecast) = 0;
   virtual absl::Status SetCellsExpanded(SweepId sweep, uint64_t cells) = 0;
 
   // The job with that key, inserted as blocked if it was not there. `*inserted`

@@ -9,11 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/forecast_text.h"
 #include "coordinator/cli/options.h"
 #include "coordinator/cli/sweep_file.h"
-#include "coordinator/cli/table.h"
 #include "coordinator/service/server.h"
-#include "coordinator/service/services.h"
 #include "coordinator/spec/cells.h"
 #include "coordinator/spec/grid.h"
 #include "nlohmann/json.hpp"
@@ -25,6 +24,8 @@ namespace {
 
 struct PlanArguments {
   std::string file;
+  int64_t workers = 1;
+  bool calibration = false;
   int64_t max_cells = 10'000'000;
 };
 
@@ -53,6 +54,11 @@ uint64_t ExcludedPoints(const SweepSpec& spec) {
 
 absl::Status Plan(const PlanArguments& arguments,
                   const CommandContext& context) {
+  if (arguments.calibration && arguments.file.empty())
+    return PrintCalibration(context);
+  if (arguments.file.empty() || arguments.calibration)
+    return absl::InvalidArgumentError(
+        "plan takes a sweep file, or --calibration and none");
   ASSIGN_OR_RETURN(const GivenSweep given,
                    ReadSweep(arguments.file, arguments.max_cells,
                              ArtifactDir(context.data_dir)));
@@ -65,8 +71,12 @@ absl::Status Plan(const PlanArguments& arguments,
   } else if (!absl::IsNotFound(opened.status())) {
     return opened.status();
   }
+  ASSIGN_OR_RETURN(const History history, ReadHistory(database.get()));
   ASSIGN_OR_RETURN(const std::vector<StageCount> counts,
-                   CountStages(spec, database.get()));
+                   CountStages(spec, history));
+  ASSIGN_OR_RETURN(const Forecast forecast,
+                   MakeForecast(spec, counts, history));
+  const auto workers = static_cast<uint64_t>(arguments.workers);
   uint64_t jobs = 0;
   uint64_t done = 0;
   for (const StageCount& count : counts) {
@@ -89,6 +99,7 @@ absl::Status Plan(const PlanArguments& arguments,
            {"to_run", count.jobs - count.done},
            {"cells_per_job", CellsPerJob(spec, count)}});
     }
+    document["forecast"] = ForecastJson(forecast, workers);
     absl::PrintF("%s\n", document.dump());
     return absl::OkStatus();
   }
@@ -107,6 +118,7 @@ absl::Status Plan(const PlanArguments& arguments,
   }
   absl::PrintF("%-10s %12d %16s %14d %12d\n", "all", jobs, "", done,
                jobs - done);
+  absl::PrintF("%s", ForecastText(forecast, workers, context.data_dir));
   return absl::OkStatus();
 }
 
@@ -115,10 +127,13 @@ absl::Status Plan(const PlanArguments& arguments,
 void AddPlan(CLI::App* app, CommandContext* context) {
   auto arguments = std::make_shared<PlanArguments>();
   Command command(app, context, "plan",
-                  "Cells and jobs of a sweep file, and what of it is done "
-                  "already; runs nothing.");
-  command.Positional("sweep", &arguments->file, "sweep file (YAML)",
-                     /*required=*/true);
+                  "Cells and jobs of a sweep file, what of it is done already, "
+                  "and what the rest will cost; runs nothing.");
+  command.Positional("sweep", &arguments->file, "sweep file (YAML)");
+  command.Count("--workers", &arguments->workers, 1, 1'000'000,
+                "devices to share the work, for the time on the wall");
+  command.Flag("--calibration", &arguments->calibration,
+               "what earlier sweeps took beside what was expected of them");
   command.Count("--max-cells", &arguments->max_cells, 1, kMostCells,
                 "refuse larger grids");
   command.Data();

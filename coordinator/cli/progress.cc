@@ -15,15 +15,6 @@ uint64_t Finished(const v1::StageProgress& stage) {
   return stage.done() + stage.failed() + stage.upstream_failed();
 }
 
-std::string ShortTime(double seconds) {
-  const auto whole = static_cast<int64_t>(std::ceil(seconds));
-  if (whole < 60) return absl::StrCat(whole, "s");
-  if (whole < 3600) return absl::StrFormat("%dm%02ds", whole / 60, whole % 60);
-  if (whole < int64_t{48} * 3600)
-    return absl::StrFormat("%dh%02dm", whole / 3600, whole % 3600 / 60);
-  return absl::StrFormat("%dd%02dh", whole / 86400, whole % 86400 / 3600);
-}
-
 // Two digits, at least those before the point.
 std::string Short(double rate) {
   return rate >= 10 ? absl::StrFormat("%.0f", rate)
@@ -40,6 +31,15 @@ bool Trains(const v1::SweepStatus& status) {
 }
 
 }  // namespace
+
+std::string ShortTime(double seconds) {
+  const auto whole = static_cast<int64_t>(std::ceil(seconds));
+  if (whole < 60) return absl::StrCat(whole, "s");
+  if (whole < 3600) return absl::StrFormat("%dm%02ds", whole / 60, whole % 60);
+  if (whole < int64_t{48} * 3600)
+    return absl::StrFormat("%dh%02dm", whole / 3600, whole % 3600 / 60);
+  return absl::StrFormat("%dd%02dh", whole / 86400, whole % 86400 / 3600);
+}
 
 double RecentRate::Add(int64_t now_us, uint64_t done) {
   counts_.emplace_back(now_us, done);

@@ -30,6 +30,9 @@ class RecentRate {
   std::deque<std::pair<int64_t, uint64_t>> counts_;
 };
 
+// "45s", "1m20s", "3h05m", "2d03h", rounded up.
+std::string ShortTime(double seconds);
+
 // Seconds until everything is done with `workers` workers; -1 when a stage's
 // duration is not known yet.
 double EstimateSeconds(const v1::SweepStatus& status, uint32_t workers);

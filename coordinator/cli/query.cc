@@ -26,7 +26,8 @@ void AddQuery(CLI::App* app, CommandContext* context) {
   auto sql = std::make_shared<std::string>();
   Command command(app, context, "query",
                   "Run one reading SQL statement; the views are results, "
-                  "cells, progress, attempts, failures, best.");
+                  "cells, progress, attempts, failures, best, "
+                  "forecasts.");
   command.Positional("sql", sql.get(), "e.g. \"SELECT * FROM results LIMIT 5\"",
                      /*required=*/true);
   command.Data();

@@ -59,6 +59,7 @@ using ReleaseCall = Call<v1::ReleaseRequest, v1::ReleaseResponse>;
 struct SubmitCall {
   SweepSpec spec;
   std::string yaml;
+  std::vector<ForecastRow> forecast;
   v1::SubmitResponse* response = nullptr;
   std::function<void(absl::Status)> done;
 };

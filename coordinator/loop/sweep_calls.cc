@@ -46,6 +46,7 @@ absl::Status Loop::Handle(SubmitCall& call) {
   std::vector<AxisRow> axes;
   for (const Axis& axis : spec.axes) axes.push_back({axis.path});
   ASSIGN_OR_RETURN(const SweepId id, store_->InsertSweep(row, axes));
+  RETURN_IF_ERROR(store_->InsertForecast(id, call.forecast));
   StartExpansion(id, row.revision, 0, std::move(call.spec));
   RETURN_IF_ERROR(Tell({"sweep_submitted",
                         id,

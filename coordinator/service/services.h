@@ -98,15 +98,4 @@ absl::StatusOr<v1::SweepStatus> ReadSweepStatus(Database* database,
 // the sweep.
 absl::StatusOr<v1::StatusResponse> ReadStatus(const std::string& database_file,
                                               const v1::StatusRequest& request);
-struct StageCount {
-  Stage stage = Stage::kTrain;
-  uint64_t jobs = 0;  // distinct ones
-  uint64_t done = 0;  // of these, in the database
-};
-// The jobs of `spec` by stage, in the order of its stages. No database
-// (nullptr): none is done. Keys are worked out only for stages of which the
-// database has results.
-absl::StatusOr<std::vector<StageCount>> CountStages(const SweepSpec& spec,
-                                                    Database* database);
-
 }  // namespace iclsweep

@@ -1,14 +1,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "coordinator/service/existing_model.h"
 #include "coordinator/service/explain.h"
+#include "coordinator/service/forecast.h"
 #include "coordinator/service/reactors.h"
 #include "coordinator/service/services.h"
 #include "coordinator/spec/freeze.h"
-#include "coordinator/spec/plan.h"
 #include "proto/base/status_macros.h"
 #include "storage/sqlite/sqlite_store.h"
 
@@ -103,27 +102,15 @@ absl::StatusOr<v1::StatusResponse> ReadStatus(
 
 namespace {
 
-// Keys of the stage's jobs that are done.
-absl::StatusOr<absl::flat_hash_set<JobKey>> DoneKeys(Database* database,
-                                                     Stage stage) {
-  absl::flat_hash_set<JobKey> keys;
-  Statement query = database->Prepare(
-      "SELECT key FROM job WHERE stage = ? AND state = 'done'");
-  query.Bind(StageName(stage));
-  while (true) {
-    ASSIGN_OR_RETURN(const bool row, query.Step());
-    if (!row) return keys;
-    const std::optional<JobKey> key = JobKeyFromBytes(query.Text(0));
-    if (key.has_value()) keys.insert(*key);
-  }
-}
-
-absl::Status CountJobs(const std::string& database_file, const SweepSpec& spec,
-                       v1::SubmitResponse* response) {
+// Counts the jobs, and expects how long they will take.
+absl::StatusOr<std::vector<ForecastRow>> LookAhead(
+    const std::string& database_file, const SweepSpec& spec,
+    v1::SubmitResponse* response) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Database> database,
                    OpenForReading(database_file));
+  ASSIGN_OR_RETURN(const History history, ReadHistory(database.get()));
   ASSIGN_OR_RETURN(const std::vector<StageCount> counts,
-                   CountStages(spec, database.get()));
+                   CountStages(spec, history));
   uint64_t jobs = 0;
   uint64_t done = 0;
   for (const StageCount& count : counts) {
@@ -132,31 +119,17 @@ absl::Status CountJobs(const std::string& database_file, const SweepSpec& spec,
   }
   response->set_jobs(jobs);
   response->set_jobs_done(done);
-  return absl::OkStatus();
+  ASSIGN_OR_RETURN(const Forecast forecast,
+                   MakeForecast(spec, counts, history));
+  std::vector<ForecastRow> rows;
+  rows.reserve(forecast.stages.size());
+  for (const StageForecast& stage : forecast.stages)
+    rows.push_back({stage.stage, stage.device_kind, stage.jobs, stage.seconds,
+                    stage.low_seconds, stage.high_seconds});
+  return rows;
 }
 
 }  // namespace
-
-absl::StatusOr<std::vector<StageCount>> CountStages(const SweepSpec& spec,
-                                                    Database* database) {
-  ASSIGN_OR_RETURN(const std::vector<StagePlan> plans, PlanStages(spec));
-  std::vector<StageCount> counts;
-  for (const StagePlan& plan : plans) {
-    StageCount& count = counts.emplace_back();
-    count.stage = plan.stage;
-    count.jobs = plan.jobs;
-    if (database == nullptr) continue;
-    ASSIGN_OR_RETURN(const absl::flat_hash_set<JobKey> done,
-                     DoneKeys(database, plan.stage));
-    if (done.empty()) continue;
-    RETURN_IF_ERROR(ForEachDistinctJob(
-        spec, plan.stage, [&](const PlannedJob& job, absl::Span<const JobKey>) {
-          if (done.contains(job.key)) ++count.done;
-          return absl::OkStatus();
-        }));
-  }
-  return counts;
-}
 
 grpc::ServerUnaryReactor* SweepServiceImpl::Submit(
     grpc::CallbackServerContext* /*context*/, const v1::SubmitRequest* request,
@@ -171,7 +144,12 @@ grpc::ServerUnaryReactor* SweepServiceImpl::Submit(
   absl::StatusOr<SweepSpec> spec =
       ParseSweep(request->sweep_yaml(), request->file_name(), options);
   absl::Status status = spec.status();
-  if (status.ok()) status = CountJobs(database_file_, *spec, response);
+  absl::StatusOr<std::vector<ForecastRow>> forecast =
+      std::vector<ForecastRow>();
+  if (status.ok()) {
+    forecast = LookAhead(database_file_, *spec, response);
+    status = forecast.status();
+  }
   if (status.ok()) status = models.CopyAll();
   if (!status.ok()) {
     reactor->Done()(status);
@@ -180,8 +158,8 @@ grpc::ServerUnaryReactor* SweepServiceImpl::Submit(
   // Read again after a restart, when a folder it names may be gone.
   std::string yaml =
       spec->models.empty() ? request->sweep_yaml() : CanonicalJson(*spec);
-  loop_->Post(
-      SubmitCall{*std::move(spec), std::move(yaml), response, reactor->Done()});
+  loop_->Post(SubmitCall{*std::move(spec), std::move(yaml),
+                         *std::move(forecast), response, reactor->Done()});
   return reactor;
 }
 

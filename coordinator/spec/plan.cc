@@ -137,6 +137,18 @@ absl::StatusOr<uint64_t> CountDependent(const SweepSpec& spec, Stage stage) {
   return pairs.size();
 }
 
+// floor(whole * part / parts), also where the product does not fit.
+uint64_t Share(uint64_t whole, uint64_t part, uint64_t parts) {
+  return whole / parts * part + whole % parts * part / parts;
+}
+
+// Well-mixed bits of a number (SplitMix64's finaliser).
+uint64_t Scatter(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  return x ^ (x >> 31);
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<StagePlan>> PlanStages(const SweepSpec& spec) {
@@ -173,6 +185,36 @@ absl::Status ForEachDistinctJob(const SweepSpec& spec, Stage stage,
     ASSIGN_OR_RETURN(const std::vector<JobKey> dependencies,
                      planner.Dependencies(stage, digits));
     RETURN_IF_ERROR(visit(job, dependencies));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SampleJobs(const SweepSpec& spec, Stage stage, uint64_t most,
+                        const SampleVisitor& visit) {
+  JobPlanner planner(spec);
+  const Projection& projection = planner.KeyAxes(stage);
+  const uint64_t points = projection.size();
+  const uint64_t visited = std::min(points, most);
+  absl::flat_hash_set<JobKey> seen;
+  std::vector<uint64_t> digits(spec.axes.size(), 0);
+  const std::vector<bool> with_cells = PointsWithCells(spec, projection);
+  for (uint64_t i = 0; i < visited; ++i) {
+    // A step that divides an axis would meet few of its values: each stretch
+    // of the points gives one, at a place that varies.
+    const uint64_t first = Share(points, i, visited);
+    const uint64_t end = Share(points, i + 1, visited);
+    const uint64_t point = first + Scatter(i) % (end - first);
+    if (!with_cells.empty() && !with_cells[point]) continue;
+    projection.DigitsAt(point, &digits);
+    ASSIGN_OR_RETURN(const PlannedJob job, planner.Job(stage, digits));
+    if (!seen.insert(job.key).second) continue;
+    if (!DependsOnTrain(stage)) {
+      RETURN_IF_ERROR(visit(job, nullptr));
+      continue;
+    }
+    ASSIGN_OR_RETURN(const PlannedJob train,
+                     planner.Job(Stage::kTrain, digits));
+    RETURN_IF_ERROR(visit(job, &train));
   }
   return absl::OkStatus();
 }

@@ -31,4 +31,12 @@ using JobVisitor = std::function<absl::Status(
 absl::Status ForEachDistinctJob(const SweepSpec& spec, Stage stage,
                                 const JobVisitor& visit);
 
+// Called with distinct jobs of the stage and the train job each depends on
+// (nullptr: none): at about `most` points, evenly spaced over those that its
+// keys are made of, or at all where there are no more.
+using SampleVisitor =
+    std::function<absl::Status(const PlannedJob& job, const PlannedJob* train)>;
+absl::Status SampleJobs(const SweepSpec& spec, Stage stage, uint64_t most,
+                        const SampleVisitor& visit);
+
 }  // namespace iclsweep

@@ -100,6 +100,20 @@ absl::StatusOr<SweepId> MemoryStore::InsertSweep(
   return tables_.sweeps.emplace(stored.id, stored).first->first;
 }
 
+absl::Status MemoryStore::InsertForecast(
+    SweepId sweep, absl::Span<const ForecastRow> forecast) {
+  RETURN_IF_ERROR(Writable());
+  if (!tables_.sweeps.contains(sweep))
+    return absl::InternalError("a forecast of a sweep that is not there");
+  for (const ForecastRow& row : forecast) {
+    if (!tables_.forecasts
+             .emplace(std::tuple(sweep, row.stage, row.device_kind), row)
+             .second)
+      return absl::InternalError("there is a forecast of that stage already");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status MemoryStore::SetCellsExpanded(SweepId sweep, uint64_t cells) {
   RETURN_IF_ERROR(Writable());
   const auto row = tables_.sweeps.find(sweep);

@@ -43,6 +43,7 @@ class MemoryStore final : public Store {
   struct Tables {
     uint64_t epochs = 0;
     std::map<SweepId, SweepRow> sweeps;
+    std::map<std::tuple<SweepId, Stage, std::string>, ForecastRow> forecasts;
     std::map<std::pair<SweepId, std::string>, CellRow> cells;
     std::map<JobId, Job> jobs;
     std::map<JobKey, JobId> job_by_key;
@@ -69,6 +70,8 @@ class MemoryStore final : public Store {
   absl::Status SetCancelled(SweepId sweep, int64_t cancelled_us) override;
   absl::StatusOr<SweepId> InsertSweep(const SweepRow& row,
                                       absl::Span<const AxisRow> axes) override;
+  absl::Status InsertForecast(SweepId sweep,
+                              absl::Span<const ForecastRow> forecast) override;
   absl::Status SetCellsExpanded(SweepId sweep, uint64_t cells) override;
   absl::StatusOr<JobRow> UpsertJob(const NewJobRow& job, int64_t now_us,
                                    bool* inserted) override;

@@ -11,7 +11,7 @@
 
 namespace iclsweep {
 
-inline constexpr int kSchemaVersion = 5;
+inline constexpr int kSchemaVersion = 6;
 
 // Opens the file for writing, creating or migrating it (after a backup beside
 // it). FailedPrecondition: newer schema. DataLoss: corrupt, or somebody else's

@@ -33,6 +33,8 @@ class SqliteStore final : public Store {
   absl::Status SetCancelled(SweepId sweep, int64_t cancelled_us) override;
   absl::StatusOr<SweepId> InsertSweep(const SweepRow& row,
                                       absl::Span<const AxisRow> axes) override;
+  absl::Status InsertForecast(SweepId sweep,
+                              absl::Span<const ForecastRow> forecast) override;
   absl::Status SetCellsExpanded(SweepId sweep, uint64_t cells) override;
   absl::StatusOr<JobRow> UpsertJob(const NewJobRow& job, int64_t now_us,
                                    bool* inserted) override;

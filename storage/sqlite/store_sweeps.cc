@@ -132,6 +132,23 @@ absl::StatusOr<SweepId> SqliteStore::InsertSweep(
   return id;
 }
 
+absl::Status SqliteStore::InsertForecast(
+    SweepId sweep, absl::Span<const ForecastRow> forecast) {
+  for (const ForecastRow& row : forecast) {
+    RETURN_IF_ERROR(
+        db_->Prepare("INSERT INTO forecast VALUES (?, ?, ?, ?, ?, ?, ?)")
+            .Bind(sweep.value)
+            .Bind(StageName(row.stage))
+            .Bind(row.device_kind)
+            .Bind(static_cast<int64_t>(row.jobs))
+            .BindReal(row.seconds)
+            .BindReal(row.low_seconds)
+            .BindReal(row.high_seconds)
+            .Run());
+  }
+  return absl::OkStatus();
+}
+
 absl::Status SqliteStore::SetCellsExpanded(SweepId sweep, uint64_t cells) {
   return db_
       ->Prepare(

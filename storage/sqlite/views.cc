@@ -65,6 +65,19 @@ FROM measurement JOIN job USING (job_id) JOIN cell_job USING (job_id) JOIN cell 
 JOIN sweep USING (sweep_id)
 WHERE measurement.task = -1 AND measurement.position = -1 AND measurement.layer = -1 AND measurement.head = -1
 GROUP BY sweep.sweep_id, job.stage, measurement.predictor, measurement.name;
+
+CREATE VIEW forecasts AS
+WITH measured AS (
+  SELECT c.sweep_id, job.stage, result.device_kind, count(*) AS jobs_done,
+    sum((SELECT sum(a.duration_us) FROM attempt AS a WHERE a.job_id = job.job_id)) / 1e6 AS seconds
+  FROM (SELECT DISTINCT sweep_id, job_id FROM cell_job WHERE sweep_id IN (SELECT sweep_id FROM forecast)) AS c
+  JOIN sweep USING (sweep_id) JOIN job USING (job_id) JOIN result USING (job_id)
+  WHERE result.committed_us >= sweep.submitted_us
+  GROUP BY c.sweep_id, job.stage, result.device_kind)
+SELECT sweep.name AS sweep, f.stage, f.device_kind, f.jobs, f.seconds AS expected_s, f.low_seconds AS low_s,
+  f.high_seconds AS high_s, coalesce(measured.jobs_done, 0) AS jobs_done, coalesce(measured.seconds, 0) AS measured_s
+FROM forecast AS f JOIN sweep USING (sweep_id)
+LEFT JOIN measured ON measured.sweep_id = f.sweep_id AND measured.stage = f.stage AND measured.device_kind = f.device_kind;
 )sql";
 
 }  // namespace
@@ -93,7 +106,8 @@ std::string ViewsSql(absl::Span<const std::string> axis_paths) {
   }
   std::string sql;
   for (const absl::string_view view :
-       {"results", "cells", "progress", "attempts", "failures", "best"}) {
+       {"results", "cells", "progress", "attempts", "failures", "best",
+        "forecasts"}) {
     absl::StrAppend(&sql, "DROP VIEW IF EXISTS ", view, ";\n");
   }
   absl::StrAppend(&sql, R"sql(

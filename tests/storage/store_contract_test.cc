@@ -474,6 +474,19 @@ TEST_P(StoreContractTest, SecondResultOfAJobIsRefusedAndTheFirstStays) {
   EXPECT_EQ(payload->dependencies[0].artifact->sha256, "first");
 }
 
+TEST_P(StoreContractTest, ForecastOfAStageAndKindOfDeviceIsOne) {
+  ASSERT_OK(store_->Begin());
+  const SweepId sweep = AddSweep(store_.get(), "s", {});
+  const ForecastRow row{Stage::kTrain, "cpu/avx2", 3, 60, 40, 90};
+  ForecastRow other = row;
+  other.device_kind = "cuda/H200";
+  EXPECT_OK(store_->InsertForecast(sweep, {}));
+  EXPECT_OK(store_->InsertForecast(sweep, {row, other}));
+  EXPECT_THAT(store_->InsertForecast(sweep, {row}),
+              StatusIs(absl::StatusCode::kInternal, _));
+  store_->Rollback();
+}
+
 TEST_P(StoreContractTest, RowsThatReferToNothingAreRefused) {
   ASSERT_OK(store_->Begin());
   const JobId job = AddJob(store_.get(), JobOf(1, Stage::kTrain));
@@ -484,7 +497,9 @@ TEST_P(StoreContractTest, RowsThatReferToNothingAreRefused) {
       store_->InsertCell(SweepId{99}, 1, {"k", 0, "{}", {job}}),
       store_->InsertResult(DoneCompletion({JobId{77}, 1}, KeyOf(7), {}),
                            kRowTime),
-      store_->SetProgress(SweepId{99}, Stage::kTrain, JobState::kReady, 1)};
+      store_->SetProgress(SweepId{99}, Stage::kTrain, JobState::kReady, 1),
+      store_->InsertForecast(SweepId{99},
+                             {{Stage::kTrain, "cpu", 1, 1, 1, 1}})};
   for (const absl::Status& status : refused)
     EXPECT_THAT(status, StatusIs(absl::StatusCode::kInternal, _));
   store_->Rollback();

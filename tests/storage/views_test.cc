@@ -409,5 +409,43 @@ TEST_F(ViewsTest, ReaderKeepsWorkingWhileTheViewsAreRemade) {
               IsEmpty());
 }
 
+TEST_F(ViewsTest, ForecastStandsBesideWhatTheSweepTook) {
+  Write([&] {
+    const WorkerId worker = AddWorker(store_.get(), "slot");
+    const SweepId sweep = AddSweep(store_.get(), "s", {}, 2);
+    EXPECT_OK(store_->InsertForecast(
+        sweep, {{Stage::kTheory, "cpu/avx2", 3, 60, 40, 90},
+                {Stage::kTheory, "cuda/H200", 3, 6, 4, 9}}));
+    // Job 1 was done before the sweep was submitted, job 3 is not done; of job
+    // 2, which two cells share, two attempts took time.
+    std::vector<JobId> jobs;
+    for (const auto n : {uint8_t{1}, uint8_t{2}, uint8_t{3}})
+      jobs.push_back(AddJob(store_.get(), JobOf(n, Stage::kTheory)));
+    EXPECT_OK(store_->InsertCell(sweep, 1, {"k0", 0, "{}", jobs}));
+    EXPECT_OK(store_->InsertCell(sweep, 1, {"k1", 1, "{}", {jobs[1]}}));
+    for (const auto& [job, attempt, end] :
+         {std::tuple{0, 1U, AttemptOutcome::kDone},
+          std::tuple{1, 1U, AttemptOutcome::kReleased},
+          std::tuple{1, 2U, AttemptOutcome::kDone}}) {
+      const LeaseRef lease{jobs[static_cast<size_t>(job)], attempt};
+      EXPECT_OK(store_->StartAttempt({lease, worker, kRowTime}));
+      EXPECT_OK(store_->EndAttempt({.lease = lease,
+                                    .outcome = end,
+                                    .cause = Cause::kNone,
+                                    .message = "",
+                                    .log_tail = "",
+                                    .duration_us = 2'500'000,
+                                    .ended_us = kRowTime}));
+      if (end != AttemptOutcome::kDone) continue;
+      EXPECT_OK(store_->InsertResult(
+          DoneCompletion(lease, KeyOf(static_cast<uint8_t>(job + 1)), {}),
+          job == 0 ? kRowTime - 1 : kRowTime + 1));
+    }
+  });
+  EXPECT_THAT(Rows("SELECT * FROM forecasts ORDER BY device_kind"),
+              ElementsAre("s|theory|cpu/avx2|3|60.0|40.0|90.0|1|5.0",
+                          "s|theory|cuda/H200|3|6.0|4.0|9.0|0|0"));
+}
+
 }  // namespace
 }  // namespace iclsweep

@@ -72,6 +72,10 @@ class FaultyStore final : public Store {
                                       absl::Span<const AxisRow> axes) override {
     return store_->InsertSweep(row, axes);
   }
+  absl::Status InsertForecast(SweepId sweep,
+                              absl::Span<const ForecastRow> forecast) override {
+    return store_->InsertForecast(sweep, forecast);
+  }
   absl::Status SetCellsExpanded(SweepId sweep, uint64_t cells) override {
     absl::Status status = store_->SetCellsExpanded(sweep, cells);
     if (on_cells) on_cells(cells);

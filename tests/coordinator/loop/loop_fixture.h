@@ -107,7 +107,8 @@ class LoopFixture : public ::testing::Test {
     AskedSubmit asked;
     asked.request() = Parse(yaml, options);
     const auto call = asked.ToCall();
-    loop_->Post(SubmitCall{asked.request(), yaml, call.response, call.done});
+    loop_->Post(
+        SubmitCall{asked.request(), yaml, {}, call.response, call.done});
     return asked;
   }
   AskedRegister PostRegister(const std::string& slot,

@@ -52,6 +52,7 @@ INSTANTIATE_TEST_SUITE_P(
     Deployed, SweepFilesTest,
     ::testing::Values(Expected{"quickstart", 108, 2, 108, 108, 54},
                       Expected{"smoke", 16, 2, 16, 16, 8},
+                      Expected{"calibration", 12, 6, 12, 12, 2},
                       Expected{"families", 48, 6, 48, 48, 0},
                       Expected{"paper", 15840, 2, 15840, 15840, 7920}),
     [](const auto& test) { return std::string(test.param.name); });
