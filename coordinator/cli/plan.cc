@@ -52,6 +52,78 @@ uint64_t ExcludedPoints(const SweepSpec& spec) {
   return spec.cells == nullptr ? 0 : spec.cells->points() - spec.cells->cells();
 }
 
+// All that plan tells of a sweep.
+struct PlannedSweep {
+  const SweepSpec& spec;
+  std::vector<StageCount> counts;
+  uint64_t jobs = 0;
+  uint64_t done = 0;
+  Forecast forecast;
+};
+
+absl::StatusOr<PlannedSweep> LookAhead(const SweepSpec& spec,
+                                       const std::string& data_dir) {
+  std::unique_ptr<Database> database;
+  absl::StatusOr<std::unique_ptr<Database>> opened =
+      OpenForReading(DatabaseFile(data_dir));
+  if (opened.ok()) {
+    database = *std::move(opened);
+  } else if (!absl::IsNotFound(opened.status())) {
+    return opened.status();
+  }
+  PlannedSweep planned{spec, {}, 0, 0, {}};
+  ASSIGN_OR_RETURN(const History history, ReadHistory(database.get()));
+  ASSIGN_OR_RETURN(planned.counts, CountStages(spec, history));
+  ASSIGN_OR_RETURN(planned.forecast,
+                   MakeForecast(spec, planned.counts, history));
+  for (const StageCount& count : planned.counts) {
+    planned.jobs += count.jobs;
+    planned.done += count.done;
+  }
+  return planned;
+}
+
+nlohmann::json PlanJson(const PlannedSweep& planned, uint64_t workers) {
+  const SweepSpec& spec = planned.spec;
+  nlohmann::json document = {
+      {"sweep", spec.name},
+      {"spec_hash", spec.hash_hex},
+      {"cells", CellCount(spec)},
+      {"excluded", ExcludedPoints(spec)},
+      {"jobs", planned.jobs},
+      {"done", planned.done},
+      {"to_run", planned.jobs - planned.done},
+      {"forecast", ForecastJson(planned.forecast, workers)}};
+  for (const StageCount& count : planned.counts) {
+    document["stages"].push_back(
+        {{"stage", std::string(StageName(count.stage))},
+         {"jobs", count.jobs},
+         {"done", count.done},
+         {"to_run", count.jobs - count.done},
+         {"cells_per_job", CellsPerJob(spec, count)}});
+  }
+  return document;
+}
+
+void PrintPlan(const PlannedSweep& planned) {
+  const SweepSpec& spec = planned.spec;
+  absl::PrintF("sweep %s: %d cells\n", spec.name, CellCount(spec));
+  for (const auto& [axes, values] : Dimensions(spec))
+    absl::PrintF("  axis %s: %d values\n", axes, values);
+  if (spec.cells != nullptr)
+    absl::PrintF("  excluded: %d of %d points\n", ExcludedPoints(spec),
+                 spec.cells->points());
+  absl::PrintF("\n%-10s %12s %16s %14s %12s\n", "stage", "jobs",
+               "cells per job", "already done", "to run");
+  for (const StageCount& count : planned.counts) {
+    absl::PrintF("%-10s %12d %16.6g %14d %12d\n", StageName(count.stage),
+                 count.jobs, CellsPerJob(spec, count), count.done,
+                 count.jobs - count.done);
+  }
+  absl::PrintF("%-10s %12d %16s %14d %12d\n", "all", planned.jobs, "",
+               planned.done, planned.jobs - planned.done);
+}
+
 absl::Status Plan(const PlanArguments& arguments,
                   const CommandContext& context) {
   if (arguments.calibration && arguments.file.empty())
@@ -62,63 +134,15 @@ absl::Status Plan(const PlanArguments& arguments,
   ASSIGN_OR_RETURN(const GivenSweep given,
                    ReadSweep(arguments.file, arguments.max_cells,
                              ArtifactDir(context.data_dir)));
-  const SweepSpec& spec = given.spec;
-  std::unique_ptr<Database> database;
-  absl::StatusOr<std::unique_ptr<Database>> opened =
-      OpenForReading(DatabaseFile(context.data_dir));
-  if (opened.ok()) {
-    database = *std::move(opened);
-  } else if (!absl::IsNotFound(opened.status())) {
-    return opened.status();
-  }
-  ASSIGN_OR_RETURN(const History history, ReadHistory(database.get()));
-  ASSIGN_OR_RETURN(const std::vector<StageCount> counts,
-                   CountStages(spec, history));
-  ASSIGN_OR_RETURN(const Forecast forecast,
-                   MakeForecast(spec, counts, history));
+  ASSIGN_OR_RETURN(const PlannedSweep planned,
+                   LookAhead(given.spec, context.data_dir));
   const auto workers = static_cast<uint64_t>(arguments.workers);
-  uint64_t jobs = 0;
-  uint64_t done = 0;
-  for (const StageCount& count : counts) {
-    jobs += count.jobs;
-    done += count.done;
-  }
   if (context.json) {
-    nlohmann::json document = {{"sweep", spec.name},
-                               {"spec_hash", spec.hash_hex},
-                               {"cells", CellCount(spec)},
-                               {"excluded", ExcludedPoints(spec)},
-                               {"jobs", jobs},
-                               {"done", done},
-                               {"to_run", jobs - done}};
-    for (const StageCount& count : counts) {
-      document["stages"].push_back(
-          {{"stage", std::string(StageName(count.stage))},
-           {"jobs", count.jobs},
-           {"done", count.done},
-           {"to_run", count.jobs - count.done},
-           {"cells_per_job", CellsPerJob(spec, count)}});
-    }
-    document["forecast"] = ForecastJson(forecast, workers);
-    absl::PrintF("%s\n", document.dump());
+    absl::PrintF("%s\n", PlanJson(planned, workers).dump());
     return absl::OkStatus();
   }
-  absl::PrintF("sweep %s: %d cells\n", spec.name, CellCount(spec));
-  for (const auto& [axes, values] : Dimensions(spec))
-    absl::PrintF("  axis %s: %d values\n", axes, values);
-  if (spec.cells != nullptr)
-    absl::PrintF("  excluded: %d of %d points\n", ExcludedPoints(spec),
-                 spec.cells->points());
-  absl::PrintF("\n%-10s %12s %16s %14s %12s\n", "stage", "jobs",
-               "cells per job", "already done", "to run");
-  for (const StageCount& count : counts) {
-    absl::PrintF("%-10s %12d %16.6g %14d %12d\n", StageName(count.stage),
-                 count.jobs, CellsPerJob(spec, count), count.done,
-                 count.jobs - count.done);
-  }
-  absl::PrintF("%-10s %12d %16s %14d %12d\n", "all", jobs, "", done,
-               jobs - done);
-  absl::PrintF("%s", ForecastText(forecast, workers, context.data_dir));
+  PrintPlan(planned);
+  absl::PrintF("%s", ForecastText(planned.forecast, workers, context.data_dir));
   return absl::OkStatus();
 }
 

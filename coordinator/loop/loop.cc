@@ -145,17 +145,20 @@ void Loop::Main() {
   }
 }
 
-absl::Status Loop::RunBatch(std::vector<AnyCall>* calls) {
-  RETURN_IF_ERROR(store_->Begin());
+absl::Status Loop::ApplyCalls(std::vector<AnyCall>* calls) {
   RETURN_IF_ERROR(Apply(Tick{}).status());
-  for (AnyCall& call : *calls) {
+  for (AnyCall& call : *calls)
     RETURN_IF_ERROR(std::visit([this](auto& c) { return Handle(c); }, call));
-  }
   RETURN_IF_ERROR(ExpandSome());
   RETURN_IF_ERROR(AnswerPolls());
   const std::set<SweepId> changed = core_.TakeChangedSweeps();
   RETURN_IF_ERROR(WriteProgress(changed));
-  RETURN_IF_ERROR(TellFinished(changed));
+  return TellFinished(changed);
+}
+
+absl::Status Loop::RunBatch(std::vector<AnyCall>* calls) {
+  RETURN_IF_ERROR(store_->Begin());
+  RETURN_IF_ERROR(ApplyCalls(calls));
   RETURN_IF_ERROR(store_->Commit());
   Publish();
   std::vector<PendingReply> replies;
@@ -336,16 +339,20 @@ absl::Status Loop::WriteEnd(const AttemptFinished& end, int64_t now_us) {
                absl::StrCat(CauseName(end.cause), ": ", end.message)});
 }
 
+absl::Status Loop::WriteState(const JobStateChanged& change) {
+  if (change.state == JobState::kLeased)
+    return absl::OkStatus();  // its attempt starts
+  RETURN_IF_ERROR(store_->SetJobState(change.job, change.state));
+  if (change.state != JobState::kFailed) return absl::OkStatus();
+  return Tell({"job_failed", {}, {change.job, 0}, {}, ""});
+}
+
 absl::Status Loop::Write(const Effects& effects) {
   const int64_t now = clock_->WallMicros();
   for (const AttemptFinished& end : effects.attempts_finished)
     RETURN_IF_ERROR(WriteEnd(end, now));
-  for (const JobStateChanged& change : effects.job_states) {
-    if (change.state == JobState::kLeased) continue;  // its attempt starts
-    RETURN_IF_ERROR(store_->SetJobState(change.job, change.state));
-    if (change.state == JobState::kFailed)
-      RETURN_IF_ERROR(Tell({"job_failed", {}, {change.job, 0}, {}, ""}));
-  }
+  for (const JobStateChanged& change : effects.job_states)
+    RETURN_IF_ERROR(WriteState(change));
   for (const AttemptStarted& start : effects.attempts_started) {
     RETURN_IF_ERROR(store_->StartAttempt({start.lease, start.worker, now}));
   }

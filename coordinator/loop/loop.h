@@ -161,7 +161,9 @@ class Loop {
 
   void Main();
   std::vector<AnyCall> WaitForCalls();
+  // One transaction: the calls and all they cause.
   absl::Status RunBatch(std::vector<AnyCall>* calls);
+  absl::Status ApplyCalls(std::vector<AnyCall>* calls);
   absl::Status Restore();
   // The core's jobs, and their rows where those say something else.
   absl::Status RestoreJobs();
@@ -206,6 +208,7 @@ class Loop {
   // Applies one event and writes its rows; polls it answers wait in answers_.
   absl::StatusOr<Effects> Apply(const Event& event);
   absl::Status Write(const Effects& effects);
+  absl::Status WriteState(const JobStateChanged& change);
   absl::Status WriteEnd(const AttemptFinished& end, int64_t now_us);
   absl::Status Tell(const EventRow& event) {
     return store_->InsertEvent(event, clock_->WallMicros());

@@ -137,6 +137,21 @@ absl::StatusOr<History> ReadHistory(Database* database) {
   return history;
 }
 
+namespace {
+
+absl::StatusOr<uint64_t> CountDone(const SweepSpec& spec, Stage stage,
+                                   const History::OfStage& history) {
+  uint64_t done = 0;
+  RETURN_IF_ERROR(ForEachDistinctJob(
+      spec, stage, [&](const PlannedJob& job, absl::Span<const JobKey>) {
+        if (history.done.contains(job.key)) ++done;
+        return absl::OkStatus();
+      }));
+  return done;
+}
+
+}  // namespace
+
 absl::StatusOr<std::vector<StageCount>> CountStages(const SweepSpec& spec,
                                                     const History& history) {
   ASSIGN_OR_RETURN(const std::vector<StagePlan> plans, PlanStages(spec));
@@ -144,14 +159,9 @@ absl::StatusOr<std::vector<StageCount>> CountStages(const SweepSpec& spec,
   counts.reserve(plans.size());
   for (const StagePlan& plan : plans) {
     StageCount count{plan.stage, plan.jobs, 0};
-    if (const auto found = history.stages.find(plan.stage);
-        found != history.stages.end()) {
-      RETURN_IF_ERROR(ForEachDistinctJob(
-          spec, plan.stage,
-          [&](const PlannedJob& job, absl::Span<const JobKey>) {
-            if (found->second.done.contains(job.key)) ++count.done;
-            return absl::OkStatus();
-          }));
+    const auto found = history.stages.find(plan.stage);
+    if (found != history.stages.end()) {
+      ASSIGN_OR_RETURN(count.done, CountDone(spec, plan.stage, found->second));
     }
     counts.push_back(count);
   }

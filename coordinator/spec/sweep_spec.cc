@@ -240,6 +240,7 @@ class GridReader {
     std::set<std::vector<AxisValue>> seen;
     for (size_t place = 0; place < lists.front()->size();) {
       std::vector<AxisValue> values;
+      values.reserve(lists.size());
       for (const auto* list : lists) values.push_back((*list)[place]);
       if (seen.insert(std::move(values)).second) {
         ++place;
@@ -309,7 +310,7 @@ class GridReader {
         std::all_of(value.items.begin(), value.items.end(),
                     [](const YamlNode& item) {
                       return item.kind == YamlNode::Kind::kScalar &&
-                             item.scalar.find('-') == std::string::npos;
+                             !absl::StrContains(item.scalar, '-');
                     });
     const bool several = value.kind == YamlNode::Kind::kList && !plain;
     if (several && value.items.empty())

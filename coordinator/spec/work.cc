@@ -182,7 +182,8 @@ int64_t ParameterCount(const v1::TrainInputs& inputs) {
 }
 
 int64_t CheckpointBytes(const v1::TrainInputs& inputs) {
-  return 2 * 4 * ParameterCount(inputs) + 8'000;
+  constexpr int64_t bytes = 8;  // two times four
+  return bytes * ParameterCount(inputs) + 8'000;
 }
 
 }  // namespace iclsweep

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "proto/base/sha256.h"
+#include "tests/coordinator/service/service_fixture.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -21,47 +22,62 @@ namespace fs = std::filesystem;
 using ::iclsweep::testing::StatusIs;
 using ::iclsweep::testing::TempDir;
 using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
+
+void Write(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+json Matrix(int rows, int columns) {
+  return {
+      {"dtype", "F32"}, {"shape", {rows, columns}}, {"data_offsets", {0, 0}}};
+}
+
+// A header, and no data: the coordinator looks at no more.
+std::string Safetensors(const json& header) {
+  const std::string text = header.dump();
+  std::string bytes(8, '\0');
+  for (size_t i = 0; i < 8; ++i)
+    bytes[i] = static_cast<char>(text.size() >> (8 * i));
+  return bytes + text;
+}
+
+// A folder that says it holds a model.
+struct ModelFolder {
+  json config = {{"n_layer", 2},
+                 {"n_head", 2},
+                 {"n_embd", 8},
+                 {"n_positions", 14},
+                 {"layer_norm_epsilon", 1e-5},
+                 {"activation_function", "gelu_new"},
+                 {"n_inner", nullptr}};
+  json header = {{"_read_in.weight", Matrix(8, 3)},
+                 {"_backbone.wpe.weight", Matrix(14, 8)}};
+
+  void WriteTo(const std::string& folder) const {
+    fs::create_directories(folder);
+    Write(folder + "/config.json", config.dump());
+    Write(folder + "/model.safetensors", Safetensors(header));
+  }
+};
 
 class ExistingModelTest : public ::testing::Test {
  protected:
   ExistingModelTest() { WriteModel(dir_.Path("model")); }
 
-  static void Write(const std::string& path, const std::string& text) {
-    std::ofstream(path, std::ios::binary) << text;
-  }
   static std::string Read(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  // A header, and no data: the coordinator looks at no more.
-  static std::string Safetensors(const json& header) {
-    const std::string text = header.dump();
-    std::string bytes(8, '\0');
-    for (size_t i = 0; i < 8; ++i)
-      bytes[i] = static_cast<char>(text.size() >> (8 * i));
-    return bytes + text;
-  }
-  static json Tensor(int rows, int columns) {
-    return {
-        {"dtype", "F32"}, {"shape", {rows, columns}}, {"data_offsets", {0, 0}}};
-  }
-  void WriteModel(const std::string& folder) const {
-    fs::create_directories(folder);
-    Write(folder + "/config.json", config_.dump());
-    Write(folder + "/model.safetensors", Safetensors(header_));
-  }
+  void WriteModel(const std::string& folder) const { model_.WriteTo(folder); }
 
   TempDir dir_;
-  json config_ = {{"n_layer", 2},
-                  {"n_head", 2},
-                  {"n_embd", 8},
-                  {"n_positions", 14},
-                  {"layer_norm_epsilon", 1e-5},
-                  {"activation_function", "gelu_new"},
-                  {"n_inner", nullptr}};
-  json header_ = {{"_read_in.weight", Tensor(8, 3)},
-                  {"_backbone.wpe.weight", Tensor(14, 8)}};
+  ModelFolder model_;
+  json& config_ = model_.config;
+  json& header_ = model_.header;
 };
 
 TEST_F(ExistingModelTest, SizesComeFromConfigAndWeights) {
@@ -87,8 +103,8 @@ TEST_F(ExistingModelTest, TrainedPointsAreReadWhereTheyAreSaid) {
 }
 
 TEST_F(ExistingModelTest, NamesWithoutBackboneAreHuggingFaces) {
-  header_ = {{"read_in.weight", Tensor(8, 3)},
-             {"transformer.wpe.weight", Tensor(14, 8)}};
+  header_ = {{"read_in.weight", Matrix(8, 3)},
+             {"transformer.wpe.weight", Matrix(14, 8)}};
   WriteModel(dir_.Path("hf"));
   EXPECT_EQ(ReadModelFolder(dir_.Path("hf"))->dims, 3);
 }
@@ -183,11 +199,41 @@ TEST_F(ExistingModelTest, FolderThatChangedMeanwhileIsNotTakenIn) {
   const std::string artifacts = dir_.Path("artifacts");
   ModelReader reader(dir_.Path(""), artifacts);
   ASSERT_OK(reader.Read("model").status());
-  header_["more"] = Tensor(1, 1);
+  header_["more"] = Matrix(1, 1);
   WriteModel(dir_.Path("model"));
   EXPECT_THAT(reader.CopyAll(),
               StatusIs(absl::StatusCode::kAborted, HasSubstr("was changed")));
   EXPECT_TRUE(fs::is_empty(artifacts + "/imported"));
+}
+
+class SubmittedModelTest : public testing::ServiceFixture {};
+
+TEST_F(SubmittedModelTest, StoredSweepNeedsTheFolderNoMore) {
+  const std::string folder = dir_.Path("model");
+  ModelFolder().WriteTo(folder);
+  Start(Options());
+  v1::SubmitResponse response;
+  ASSERT_OK(Submit(
+      absl::StrCat("name: s\ntrain: {checkpoint: '", folder, "', points: 6}"),
+      &response));
+  ASSERT_OK_AND_ASSIGN(const ModelFacts facts, ReadModelFolder(folder));
+  EXPECT_THAT(Rows("SELECT spec_yaml FROM sweep_revision"),
+              ElementsAre(AllOf(HasSubstr("sha256:" + facts.sha256),
+                                Not(HasSubstr(folder)))));
+  EXPECT_TRUE(fs::exists(dir_.Path("data/artifacts/imported/" + facts.sha256 +
+                                   "/model.safetensors")));
+  // The same weights from elsewhere are the same sweep.
+  fs::rename(folder, dir_.Path("moved"));
+  EXPECT_THAT(Submit(absl::StrCat("name: s\ntrain: {checkpoint: '", folder,
+                                  "', points: 6}"),
+                     &response),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("there is no folder")));
+  ASSERT_OK(Submit(absl::StrCat("name: s\ntrain: {points: 6, checkpoint: "
+                                "sha256:",
+                                facts.sha256, "}"),
+                   &response));
+  EXPECT_TRUE(response.resumed());
 }
 
 }  // namespace

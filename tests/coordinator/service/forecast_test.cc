@@ -151,6 +151,20 @@ TEST_F(ForecastTest, DoneJobsCostNothingMore) {
   EXPECT_THAT(Ahead(spec, Past()).unknown, IsEmpty());
 }
 
+TEST_F(ForecastTest, OnlyTheWorkThatIsLeftCounts) {
+  Run(Noops(0, 10, 1'000'000), Stage::kNoop, [](int) { return 1.0; });
+  Run(Noops(0, 10, 5'000'000), Stage::kNoop, [](int) { return 5.0; });
+  const SweepSpec spec = Parse(
+      "noop:\ngrid: {noop.index: {range: [0, 20]}, noop.microseconds: "
+      "[1000000, 5000000]}");
+  // Of the long ones all are done, of the short ones half.
+  Run(Noops(10, 20, 5'000'000), Stage::kNoop, [](int) { return 5.0; });
+  const Forecast forecast = Ahead(spec, Past());
+  ASSERT_THAT(forecast.stages, SizeIs(1));
+  EXPECT_EQ(forecast.stages[0].jobs, 10U);
+  EXPECT_NEAR(forecast.stages[0].seconds, 10, 0.01);
+}
+
 TEST_F(ForecastTest, EveryKindOfDeviceHasItsOwnTime) {
   Run(Noops(0, 10, 1'000'000), Stage::kNoop, [](int) { return 2.0; });
   Run(

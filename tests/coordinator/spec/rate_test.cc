@@ -54,6 +54,7 @@ TEST(RateTest, IntervalHoldsNineOfTenJobs) {
   };
   const auto sample = [&](int count) {
     std::vector<MeasuredJob> jobs;
+    jobs.reserve(static_cast<size_t>(count));
     for (int i = 0; i < count; ++i)
       jobs.push_back(draw(std::pow(10.0, 7 + i % 3)));
     return jobs;
